@@ -1,0 +1,276 @@
+import { REFERENCES_MAX as REFERENCES_MAX_DEFAULT, Status, WORD_BYTES } from "../src/abi";
+import { find, touch } from "./hash-index";
+import { makeRoom, makeWords, scratch, words } from "./layout";
+import { sentinel } from "./lru";
+import * as pool from "./pool";
+import { ACTIVE, INACTIVE, PRIVATE, Slot, idOf, resolve, slotOf, some, vacant } from "./slots";
+
+// The verbs that the facade calls. Each takes a batch from the scratch page, checks it whole, and only then changes
+// anything. Words hold hashes (u64) or copy ids (f64). Results below zero are a Status, negated.
+
+// @ts-ignore: defined by --use
+@inline const REFERENCES_MAX: u32 = isDefined(CORE_REFERENCES_MAX) ? CORE_REFERENCES_MAX : REFERENCES_MAX_DEFAULT;
+
+// The second result of the last verb: the position of the word that was refused, or a second count.
+let second: i32 = 0;
+
+export function detail(): i32 {
+  return second;
+}
+
+@inline function wordAt(position: i32): usize {
+  return scratch + <usize>position * WORD_BYTES;
+}
+
+// Every verb says first how many words it will read: the facade has made room for them.
+@inline function expect(length: i32): void {
+  assert(<usize>length <= words);
+}
+
+@inline function hashAt(position: i32): u64 {
+  return load<u64>(wordAt(position));
+}
+
+@inline function idAt(position: i32): f64 {
+  return load<f64>(wordAt(position));
+}
+
+@inline function putId(position: i32, slot: Slot): void {
+  store<f64>(wordAt(position), idOf(slot));
+}
+
+// Between the passes of a verb a word holds the slot of the copy that it named: the second pass need not look it up.
+@inline function slotAt(position: i32): Slot {
+  return load<Slot>(wordAt(position));
+}
+
+@inline function put(position: i32, slot: Slot): void {
+  store<Slot>(wordAt(position), slot);
+}
+
+@inline function claim(position: i32, slot: Slot): void {
+  slot.claims++;
+  put(position, slot);
+}
+
+// Takes the claim of a word back, so that the batch may have its effect.
+@inline function settle(position: i32): Slot {
+  const slot = slotAt(position);
+  slot.claims--;
+  return slot;
+}
+
+// Takes back the claims of a batch that is refused.
+function unclaim(first: i32, count: i32, step: i32): void {
+  for (let position = first, left = count; left > 0; position += step, left--) settle(position);
+}
+
+@inline function refuse(status: Status, position: i32): i32 {
+  second = position;
+  return -status;
+}
+
+/** Counts the leading hashes that are resident; `detail` counts those of them that somebody holds. */
+export function match(length: i32): i32 {
+  expect(length);
+  let active = 0;
+  let position = 0;
+  for (; position < length; position++) {
+    const slot = find(hashAt(position));
+    if (!some(slot)) break;
+    active += i32(pool.isActive(slot));
+  }
+  second = active;
+  return position;
+}
+
+/**
+ * Pins the oldest copies of a prefix and sets room for `fresh` blocks aside. Leaves the pinned ids in the first
+ * `length` words and the hashes that lost their last copy behind them. Returns how many of the latter.
+ */
+export function reserve(length: i32, fresh: u32): i32 {
+  const resident = claimResident(length);
+  if (resident < length) {
+    unclaim(0, resident, 1);
+    return refuse(Status.MissingPrefix, resident);
+  }
+  return reserveClaimed(length, fresh);
+}
+
+/** Does as `reserve` for the leading resident hashes, with room for `total` blocks in all; `detail` counts the pinned. */
+export function reserveResident(length: i32, total: u32): i32 {
+  const resident = claimResident(length);
+  assert(<u32>resident <= total); // the facade refuses more candidates than blocks
+  const removed = reserveClaimed(resident, total - <u32>resident);
+  if (removed >= 0) second = resident;
+  return removed;
+}
+
+// How many inactive copies the claims of a prefix will hide from eviction.
+let hidden: u32 = 0;
+
+// Claims the oldest copy of each leading resident hash.
+function claimResident(length: i32): i32 {
+  expect(length);
+  hidden = 0;
+  for (let position = 0; position < length; position++) {
+    const slot = find(hashAt(position));
+    if (!some(slot)) return position;
+    if (slot.claims == 0 && slot.state == INACTIVE) hidden++;
+    claim(position, slot);
+  }
+  return length;
+}
+
+function reserveClaimed(length: i32, fresh: u32): i32 {
+  const room = pool.room();
+  const victims = fresh > room ? fresh - room : 0;
+  const status = mayReserve(length, fresh, victims);
+  if (status != Status.Ok) {
+    unclaim(0, length, 1);
+    return refuse(status, length);
+  }
+  for (let position = 0; position < length; position++) {
+    const slot = settle(position);
+    pool.pin(slot);
+    putId(position, slot);
+  }
+  const removed = evict(length, victims);
+  pool.setAside(fresh);
+  return removed;
+}
+
+// Every reason against a reservation, before anything changes; the last one grows the memory.
+function mayReserve(length: i32, fresh: u32, victims: u32): Status {
+  if (victims > pool.evictable() - hidden) return Status.NoRoom;
+  const held = <u64>pool.references + <u64>pool.pins + <u64>pool.reserved;
+  if (held + <u64>length + <u64>fresh > <u64>REFERENCES_MAX) return Status.ReferencesExhausted;
+  const wanted = pool.reserved + fresh;
+  const slots = vacant() + pool.reusable(victims);
+  return makeRoom(<usize>length + <usize>victims, wanted > slots ? wanted - slots : 0, pool.slotsEnough());
+}
+
+// Evicts from the head of the list and leaves the hashes that lost their last copy from `position` on.
+function evict(position: i32, victims: u32): i32 {
+  touchVictims(victims);
+  let removed = 0;
+  for (let left = victims; left > 0; left--) {
+    const victim = sentinel().next;
+    const hash = victim.hash;
+    if (pool.evict(victim)) store<u64>(wordAt(position + removed++), hash);
+  }
+  return removed;
+}
+
+// What the loops below read ahead; written so that the compiler keeps the reads.
+let touched: u32 = 0;
+
+// Asks for the lines of a batch together: one after the other, each would wait for memory.
+@inline function touchVictims(victims: u32): void {
+  let sum: u32 = 0;
+  let slot = sentinel().next;
+  for (let left = victims; left > 0; left--, slot = slot.next) sum += touch(slot.hash);
+  touched = sum;
+}
+
+/** Turns the pins of the reserved ids into references. */
+export function activate(length: i32): void {
+  expect(length);
+  for (let position = 0; position < length; position++) pool.activate(slotOf(idAt(position)));
+}
+
+/** Drops the pins of the reserved ids, leaf before root, and gives `fresh` blocks of room back. */
+export function cancel(length: i32, fresh: u32): void {
+  expect(length);
+  for (let position = length - 1; position >= 0; position--) pool.unpin(slotOf(idAt(position)));
+  pool.takeBack(fresh);
+}
+
+/** Allocates private copies and leaves their ids. */
+export function allocatePrivate(length: i32): void {
+  expect(length);
+  for (let position = 0; position < length; position++) putId(position, pool.allocate());
+}
+
+/** Allocates a cached copy for each hash behind the first `length` words, and leaves their ids there. Counts as `cache`. */
+export function allocateCached(length: i32): i32 {
+  expect(length << 1);
+  let sum: u32 = 0;
+  for (let position = 0; position < length; position++) {
+    sum += touch(hashAt(length + position));
+    put(position, pool.allocate());
+  }
+  touched = sum;
+  return cacheAll(length);
+}
+
+/** Caches private copies: ids first, then as many hashes. Returns how many hashes became visible. */
+export function cache(length: i32): i32 {
+  expect(length << 1);
+  for (let position = 0; position < length; position++) {
+    const slot = resolve(idAt(position));
+    const status = mayCache(slot);
+    if (status != Status.Ok) {
+      unclaim(0, position, 1);
+      return refuse(status, position);
+    }
+    claim(position, slot);
+  }
+  unclaim(0, length, 1);
+  return cacheAll(length);
+}
+
+// Caches the copies in the slots of the first words, each under its hash behind them, and leaves their ids.
+function cacheAll(length: i32): i32 {
+  let visible = 0;
+  for (let position = 0; position < length; position++) {
+    const slot = slotAt(position);
+    visible += i32(pool.cache(slot, hashAt(length + position)));
+    putId(position, slot);
+  }
+  return visible;
+}
+
+@inline function mayCache(slot: Slot): Status {
+  if (!some(slot)) return Status.UnknownCopy;
+  if (slot.state != PRIVATE) return Status.AlreadyCached;
+  return slot.claims == 0 ? Status.Ok : Status.DuplicateCopy;
+}
+
+/** Drops a reference of each id, in their order or, for a chain that was given head to tail, from its end. */
+export function release(length: i32, backwards: i32): i32 {
+  expect(length);
+  const first = backwards ? length - 1 : 0;
+  const step = backwards ? -1 : 1;
+  for (let position = first, done = 0; done < length; position += step, done++) {
+    const slot = resolve(idAt(position));
+    const status = mayRelease(slot);
+    if (status != Status.Ok) {
+      unclaim(first, done, step);
+      return refuse(status, position);
+    }
+    claim(position, slot);
+  }
+  for (let position = first, left = length; left > 0; position += step, left--) pool.release(settle(position));
+  return Status.Ok;
+}
+
+@inline function mayRelease(slot: Slot): Status {
+  if (!some(slot)) return Status.UnknownCopy;
+  if (slot.state == PRIVATE) return slot.claims == 0 ? Status.Ok : Status.DuplicateCopy;
+  return slot.state == ACTIVE && slot.claims < slot.refs ? Status.Ok : Status.NotReferenced;
+}
+
+/** Lists ids of inactive copies, those after `id` in order of eviction (0: from the first victim), and counts them. */
+export function listInactive(id: f64, most: i32): i32 {
+  expect(most);
+  let slot = slotOf(id).next;
+  let position = 0;
+  for (; position < most && slot != sentinel(); slot = slot.next) putId(position++, slot);
+  return position;
+}
+
+/** Makes the scratch page hold so many words. */
+export function makeScratch(length: i32): i32 {
+  return -makeWords(<usize>length);
+}

@@ -1,0 +1,84 @@
+import { createWriteStream } from "node:fs";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { createGzip } from "node:zlib";
+import type { Command } from "commander";
+import {
+  formatRow,
+  type GenerateOptions,
+  generateTrace,
+  REQUESTS_MAX,
+  REQUESTS_PER_SECOND_DEFAULT,
+  REQUESTS_PER_SECOND_MAX,
+  SYSTEM_PROMPTS_DEFAULT,
+  SYSTEM_PROMPTS_MAX,
+} from "../../sim/generate.js";
+import { type CliIo, fileError, write } from "../io.js";
+import { formatCount } from "../report.js";
+import { count, decimal } from "../values.js";
+
+interface GenerateSettings {
+  readonly requests: number;
+  readonly seed: number;
+  readonly systemPrompts: number;
+  readonly rate: number;
+  readonly output: string;
+}
+
+const REQUESTS_DEFAULT = 10_000;
+const PIECE_CHARACTERS = 65_536; // written at a time: a write a row would be slow
+
+const HELP = `
+The trace has the form of the Mooncake traces: conversations of several turns, each of which sends the whole
+history again, behind system prompts of which few are popular and many are rare. The same seed gives the same
+trace everywhere.`;
+
+/** Adds `kvroute generate` to the program. */
+export function addGenerate(program: Command, io: CliIo): void {
+  const seeds = count(0, Number.MAX_SAFE_INTEGER);
+  const systemPrompts = count(1, SYSTEM_PROMPTS_MAX);
+  const rates = decimal(0, REQUESTS_PER_SECOND_MAX, true);
+  program
+    .command("generate")
+    .summary("write a made-up trace of conversations")
+    .description("Writes a made-up trace of conversations, for kvroute replay.")
+    .option("--requests <count>", "rows to write", count(1, REQUESTS_MAX), REQUESTS_DEFAULT)
+    .option("--seed <number>", "decides everything that is random", seeds, 0)
+    .option("--system-prompts <count>", "different system prompts", systemPrompts, SYSTEM_PROMPTS_DEFAULT)
+    .option("--rate <number>", "requests per second, on average", rates, REQUESTS_PER_SECOND_DEFAULT)
+    .option("--output <file>", 'where to write; gzipped if the name ends in .gz; "-" is standard output', "-")
+    .addHelpText("after", HELP)
+    .action(async (settings: GenerateSettings) => {
+      const { requests, seed, systemPrompts, rate: requestsPerSecond, output } = settings;
+      const pieces = Readable.from(tracePieces({ requests, seed, systemPrompts, requestsPerSecond }));
+      if (output === "-") {
+        await pipeline(pieces, io.stdout, { end: false });
+      } else {
+        await writeFile(pieces, output);
+        await write(io.stdout, `Wrote ${formatCount(requests)} requests. Next: npx kvroute replay ${output}\n`);
+      }
+    });
+}
+
+async function writeFile(pieces: Readable, path: string): Promise<void> {
+  const file = createWriteStream(path);
+  try {
+    if (path.endsWith(".gz")) await pipeline(pieces, createGzip(), file);
+    else await pipeline(pieces, file);
+  } catch (cause) {
+    throw fileError(path, cause);
+  }
+}
+
+/** Yields a generated trace as UTF-8 in pieces of a good size for writing. */
+export function* tracePieces(options: GenerateOptions): Generator<Uint8Array, void, undefined> {
+  const encoder = new TextEncoder();
+  let piece = "";
+  for (const row of generateTrace(options)) {
+    piece += formatRow(row);
+    if (piece.length < PIECE_CHARACTERS) continue;
+    yield encoder.encode(piece);
+    piece = "";
+  }
+  if (piece !== "") yield encoder.encode(piece);
+}

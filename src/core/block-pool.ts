@@ -1,0 +1,428 @@
+import { CAPACITY_MAX, REFERENCES_MAX, SLOT_BITS, Status } from "../abi.js";
+import {
+  AlreadyCachedError,
+  ArgumentRangeError,
+  ArgumentTypeError,
+  CapacityError,
+  type CorePanicError,
+  DisposedError,
+  DuplicateCopyError,
+  IdsExhaustedError,
+  type KvrouteError,
+  MissingPrefixError,
+  NotReferencedError,
+  ReferencesExhaustedError,
+  UnknownCopyError,
+} from "../errors.js";
+import { DISPOSE } from "./dispose.js";
+import { CoreInstance, describe } from "./instance.js";
+import type { BlockCopyId, CopyIds, Hashes, SequenceHash } from "./keys.js";
+import { type BlockReservation, Reservation, type ReservingPool } from "./reservation.js";
+
+/** How a pool is made. */
+export interface BlockPoolOptions {
+  /** Blocks that the pool models: 1 to 16,777,215. */
+  readonly capacity: number;
+  /** Memory that the core may take, in bytes; at least 65,536. By default what WebAssembly can address, 4 GiB. */
+  readonly maxMemoryBytes?: number | undefined;
+  /** The compiled core, for hosts that refuse to compile synchronously; see `compileCore`. */
+  readonly module?: WebAssembly.Module | undefined;
+}
+
+/** What a reservation got. */
+export interface ReserveOutcome {
+  readonly reservation: BlockReservation;
+  /** Hashes that lost their last copy to the reservation, in order of eviction. */
+  readonly removed: BigUint64Array;
+}
+
+/** A number of blocks beyond what the core counts in is refused by it for want of room, like any that is too large. */
+const COUNT_MAX = 2_147_483_647;
+
+/** The core behind a pool, for tests that look inside. Not part of the package's entry. */
+export let coreOf: (pool: BlockPool) => CoreInstance;
+
+/**
+ * Models the KV cache of one engine in physical blocks, as vLLM keeps it: private and cached copies, references, prefix
+ * pins, and eviction of the least recently used copy that nobody holds.
+ */
+export class BlockPool implements ReservingPool {
+  static {
+    coreOf = (pool) => pool.#open();
+  }
+
+  readonly capacity: number;
+  #core: CoreInstance | null;
+  /** Why the pool cannot be used any more, once it cannot. */
+  #end: KvrouteError | null = null;
+
+  /**
+   * Makes an empty pool.
+   *
+   * @throws {CapacityError} `KVROUTE_CAPACITY` if the capacity is not a whole number from 1 to 16,777,215
+   * @throws {MemoryLimitError} `KVROUTE_MEMORY_LIMIT` if the smallest pool does not fit
+   */
+  constructor(options: BlockPoolOptions) {
+    this.capacity = checkCapacity(options.capacity);
+    const core = new CoreInstance(options);
+    const status = -core.exports.create(this.capacity, core.pagesMax);
+    if (status !== Status.Ok) throw core.memoryError();
+    core.refresh();
+    this.#core = core;
+  }
+
+  /** Counts the blocks in use: copies that somebody holds or has pinned, and room that is reserved. */
+  get numActive(): number {
+    return this.#open().exports.numActive();
+  }
+
+  /** Counts the references: one for each private copy, and one for each holder of a cached copy. Pins are none. */
+  get numActiveRefs(): number {
+    return this.#open().exports.numReferences();
+  }
+
+  /** Counts the cached copies that nobody holds and that may be evicted. */
+  get numInactive(): number {
+    return this.#open().exports.numInactive();
+  }
+
+  /** Counts the bytes of memory that the core takes. */
+  get memoryBytes(): number {
+    return this.#open().exports.memory.buffer.byteLength;
+  }
+
+  /** Looks a hash up: `null` if no copy is resident, else whether somebody holds the oldest resident copy. */
+  prefixHit(hash: SequenceHash): { isActive: boolean } | null {
+    const core = this.#open();
+    core.putHash(hash, 0, "hash");
+    const { resident, active } = this.#match(core, 1);
+    return resident === 0 ? null : { isActive: active > 0 };
+  }
+
+  /** Counts the leading hashes that are resident, and how many of those somebody holds. */
+  matchPrefix(hashes: Hashes): { resident: number; active: number } {
+    const core = this.#open();
+    core.putHashes(hashes, 0, "hashes");
+    return this.#match(core, hashes.length);
+  }
+
+  /**
+   * Pins the resident copies of `prefix` and sets room for `fresh` more blocks aside, or changes nothing.
+   *
+   * @param prefix sequence hashes from root to leaf, every one of them resident
+   * @param fresh blocks to set aside beyond the prefix, 0 or more
+   * @returns the reservation and the hashes that lost their last copy to it, or `null` when there is no room
+   * @throws {MissingPrefixError} `KVROUTE_MISSING_PREFIX` if a hash is not resident (checked before room is)
+   * @throws {MemoryLimitError} `KVROUTE_MEMORY_LIMIT` if the core may not grow
+   */
+  reserve(prefix: Hashes, fresh: number): ReserveOutcome | null {
+    const core = this.#open();
+    const count = checkCount(fresh, "fresh");
+    core.putHashes(prefix, 0, "prefix");
+    let removed: number;
+    try {
+      removed = core.exports.reserve(prefix.length, count);
+    } catch (trap) {
+      throw this.#stop(core, trap);
+    }
+    if (removed < 0) return this.#refused(core, -removed, prefix, count);
+    return this.#outcome(core, prefix.length, count, removed);
+  }
+
+  /**
+   * Pins the longest resident run at the head of `candidates` and sets room for the rest of `total` blocks aside, or
+   * changes nothing.
+   *
+   * @param candidates sequence hashes from root to leaf, at most `total`
+   * @param total blocks that the request needs, pinned ones included
+   * @returns the reservation and the hashes that lost their last copy to it, or `null` when there is no room
+   * @throws {MemoryLimitError} `KVROUTE_MEMORY_LIMIT` if the core may not grow
+   */
+  reserveResidentPrefix(candidates: Hashes, total: number): ReserveOutcome | null {
+    const core = this.#open();
+    const count = checkCount(total, "total");
+    if (candidates.length > count) {
+      throw new ArgumentRangeError(`Expected at most ${total} candidates, the total, got ${candidates.length}.`);
+    }
+    core.putHashes(candidates, 0, "candidates");
+    let removed: number;
+    try {
+      removed = core.exports.reserveResident(candidates.length, count);
+    } catch (trap) {
+      throw this.#stop(core, trap);
+    }
+    if (removed < 0) return this.#refused(core, -removed, candidates, count);
+    const resident = core.exports.detail();
+    return this.#outcome(core, resident, count - resident, removed);
+  }
+
+  /** Turns the pins of a reservation into references. Returns the ids head to tail; the second time there are none. */
+  activatePrefix(reservation: BlockReservation): Float64Array {
+    const core = this.#open();
+    const ids = Reservation.takePinned(Reservation.of(reservation, this));
+    core.ids.set(ids);
+    try {
+      core.exports.activate(ids.length);
+    } catch (trap) {
+      throw this.#stop(core, trap);
+    }
+    return ids;
+  }
+
+  /**
+   * Allocates a private copy from the fresh part of a reservation.
+   *
+   * @throws {ReservationExhaustedError} `KVROUTE_RESERVATION_EXHAUSTED` if the fresh part is used up
+   */
+  allocatePrivate(reservation: BlockReservation): BlockCopyId {
+    const core = this.#open();
+    this.#allocatePrivate(core, Reservation.of(reservation, this), 1);
+    return core.ids[0] as number;
+  }
+
+  /** Allocates private copies from all that is left of the fresh part of a reservation. */
+  allocateAllPrivate(reservation: BlockReservation): Float64Array {
+    const core = this.#open();
+    const own = Reservation.of(reservation, this);
+    const count = own.freshLength;
+    core.ensure(count);
+    this.#allocatePrivate(core, own, count);
+    return core.takeIds(0, count);
+  }
+
+  /**
+   * Allocates a copy for a block that arrives complete, by transfer, and caches it at once.
+   *
+   * @returns its id, and whether it is the first resident copy of the hash
+   * @throws {ReservationExhaustedError} `KVROUTE_RESERVATION_EXHAUSTED` if the fresh part is used up
+   */
+  allocateCached(reservation: BlockReservation, hash: SequenceHash): { id: BlockCopyId; becameVisible: boolean } {
+    const core = this.#open();
+    const own = Reservation.of(reservation, this);
+    core.putHash(hash, 1, "hash");
+    const visible = this.#allocateCached(core, own, 1);
+    return { id: core.ids[0] as number, becameVisible: visible > 0 };
+  }
+
+  /** Allocates a cached copy for each hash, all or none. Returns their ids and how many hashes became visible. */
+  allocateAllCached(reservation: BlockReservation, hashes: Hashes): { ids: Float64Array; visible: number } {
+    const core = this.#open();
+    const own = Reservation.of(reservation, this);
+    const count = hashes.length;
+    Reservation.checkFresh(own, count);
+    core.putHashes(hashes, count, "hashes");
+    const visible = this.#allocateCached(core, own, count);
+    return { ids: core.takeIds(0, count), visible };
+  }
+
+  /**
+   * Lets a private copy, now computed, answer to a hash.
+   *
+   * @returns whether it is the first resident copy of the hash
+   * @throws {UnknownCopyError} `KVROUTE_UNKNOWN_COPY` if no live copy answers to the id
+   * @throws {AlreadyCachedError} `KVROUTE_ALREADY_CACHED` if the copy is cached
+   */
+  cachePrivate(id: BlockCopyId, hash: SequenceHash): boolean {
+    const core = this.#open();
+    core.putId(id);
+    core.putHash(hash, 1, "hash");
+    return this.#cache(core, 1) > 0;
+  }
+
+  /** Caches private copies, all or none: the hash for an id stands at its index. Returns how many became visible. */
+  cacheAll(ids: CopyIds, hashes: Hashes): number {
+    const core = this.#open();
+    if (ids.length !== hashes.length) {
+      throw new ArgumentRangeError(`Expected as many hashes as ids, got ${hashes.length} hashes for ${ids.length} ids.`);
+    }
+    core.putHashes(hashes, ids.length, "hashes");
+    core.putIds(ids);
+    return this.#cache(core, ids.length);
+  }
+
+  /**
+   * Drops a reference of a copy: a private copy goes, a cached one that nobody holds may be evicted from now on.
+   *
+   * @throws {UnknownCopyError} `KVROUTE_UNKNOWN_COPY` if no live copy answers to the id
+   * @throws {NotReferencedError} `KVROUTE_NOT_REFERENCED` if the copy has no reference left
+   */
+  release(id: BlockCopyId): void {
+    const core = this.#open();
+    core.putId(id);
+    this.#release(core, 1, 0);
+  }
+
+  /** Drops a reference of each copy, all or none, in the order of eviction: leaf first. */
+  releaseAll(ids: CopyIds): void {
+    const core = this.#open();
+    core.putIds(ids);
+    this.#release(core, ids.length, 0);
+  }
+
+  /** Drops a reference of each copy of a chain, all or none: ids head to tail, released backwards. */
+  releaseChain(ids: CopyIds): void {
+    const core = this.#open();
+    core.putIds(ids);
+    this.#release(core, ids.length, 1);
+  }
+
+  /** Gives back what a reservation has not used, pins from leaf to root. Does nothing when nothing is left. */
+  cancel(reservation: BlockReservation): void {
+    const core = this.#open();
+    const own = Reservation.of(reservation, this);
+    if (own.length === 0) return;
+    const pinned = Reservation.pinned(own);
+    core.ids.set(pinned);
+    try {
+      core.exports.cancel(pinned.length, own.freshLength);
+    } catch (trap) {
+      throw this.#stop(core, trap);
+    }
+    Reservation.close(own);
+  }
+
+  /** Lists the inactive copies, next victim first. For tests and tools: it walks the whole list. */
+  inactiveIds(): Float64Array {
+    const core = this.#open();
+    const all = new Float64Array(core.exports.numInactive());
+    for (let filled = 0; filled < all.length; ) {
+      const last = filled === 0 ? 0 : (all[filled - 1] as number);
+      const count = core.exports.listInactive(last, Math.min(core.ids.length, all.length - filled));
+      all.set(core.ids.subarray(0, count), filled);
+      filled += count;
+    }
+    return all;
+  }
+
+  /** Lets go of the memory; afterwards every call but this one throws `KVROUTE_DISPOSED`. */
+  dispose(): void {
+    this.#end ??= new DisposedError("pool");
+    this.#core = null;
+  }
+
+  [DISPOSE](): void {
+    this.dispose();
+  }
+
+  #open(): CoreInstance {
+    if (this.#core === null) throw this.#end as KvrouteError;
+    return this.#core;
+  }
+
+  // A trap leaves the instance in an unknown state: it is given up, and every later call gets the same error.
+  #stop(core: CoreInstance, trap: unknown): CorePanicError {
+    const panic = core.panic(trap);
+    this.#end = panic;
+    this.#core = null;
+    return panic;
+  }
+
+  #match(core: CoreInstance, length: number): { resident: number; active: number } {
+    try {
+      const resident = core.exports.match(length);
+      return { resident, active: core.exports.detail() };
+    } catch (trap) {
+      throw this.#stop(core, trap);
+    }
+  }
+
+  #outcome(core: CoreInstance, pinned: number, fresh: number, removed: number): ReserveOutcome {
+    core.refresh();
+    return {
+      reservation: new Reservation(this, core.takeIds(0, pinned), fresh),
+      removed: core.takeHashes(pinned, removed),
+    };
+  }
+
+  #refused(core: CoreInstance, status: number, prefix: Hashes, fresh: number): null {
+    switch (status) {
+      case Status.NoRoom:
+        return null;
+      case Status.MissingPrefix: {
+        const index = core.exports.detail();
+        throw new MissingPrefixError(prefix[index] as bigint, index);
+      }
+      case Status.ReferencesExhausted:
+        throw new ReferencesExhaustedError(REFERENCES_MAX, prefix.length + fresh);
+      case Status.IdsExhausted:
+        throw new IdsExhaustedError(2 ** SLOT_BITS);
+      default:
+        throw core.memoryError();
+    }
+  }
+
+  #allocatePrivate(core: CoreInstance, own: Reservation, count: number): void {
+    Reservation.checkFresh(own, count);
+    try {
+      core.exports.allocatePrivate(count);
+    } catch (trap) {
+      throw this.#stop(core, trap);
+    }
+    Reservation.useFresh(own, count);
+  }
+
+  #allocateCached(core: CoreInstance, own: Reservation, count: number): number {
+    Reservation.checkFresh(own, count);
+    let visible: number;
+    try {
+      visible = core.exports.allocateCached(count);
+    } catch (trap) {
+      throw this.#stop(core, trap);
+    }
+    Reservation.useFresh(own, count);
+    return visible;
+  }
+
+  #cache(core: CoreInstance, count: number): number {
+    let visible: number;
+    try {
+      visible = core.exports.cache(count);
+    } catch (trap) {
+      throw this.#stop(core, trap);
+    }
+    if (visible < 0) throw copyError(core, -visible);
+    return visible;
+  }
+
+  #release(core: CoreInstance, count: number, backwards: number): void {
+    let status: number;
+    try {
+      status = -core.exports.release(count, backwards);
+    } catch (trap) {
+      throw this.#stop(core, trap);
+    }
+    if (status !== Status.Ok) throw copyError(core, status);
+  }
+}
+
+// The refused word still holds the id that was passed.
+function copyError(core: CoreInstance, status: number): KvrouteError {
+  const index = core.exports.detail();
+  const id = core.ids[index] as number;
+  switch (status) {
+    case Status.UnknownCopy:
+      return new UnknownCopyError(id, index);
+    case Status.NotReferenced:
+      return new NotReferencedError(id, index);
+    case Status.AlreadyCached:
+      return new AlreadyCachedError(id, index);
+    default:
+      return new DuplicateCopyError(id, index);
+  }
+}
+
+function checkCapacity(capacity: unknown): number {
+  if (typeof capacity === "number" && Number.isInteger(capacity) && capacity >= 1 && capacity <= CAPACITY_MAX) {
+    return capacity;
+  }
+  const got = typeof capacity === "number" ? capacity : describe(capacity);
+  throw new CapacityError(`Expected a capacity that is a whole number from 1 to ${CAPACITY_MAX} blocks, got ${got}.`);
+}
+
+function checkCount(count: unknown, what: string): number {
+  if (typeof count !== "number") throw new ArgumentTypeError(`Expected ${what} to be a number of blocks, got ${describe(count)}.`);
+  if (!Number.isInteger(count) || count < 0) {
+    throw new ArgumentRangeError(`Expected ${what} to be a whole number of blocks, 0 or more, got ${count}.`);
+  }
+  return Math.min(count, COUNT_MAX);
+}

@@ -1,0 +1,180 @@
+import { instantiate, module as coreModule } from "#core";
+import { BATCH_MAX, PAGE_BYTES, PAGES_MAX, Panic, Status, WORD_BYTES } from "../abi.js";
+import {
+  ArgumentRangeError,
+  ArgumentTypeError,
+  CorePanicError,
+  CoreUnavailableError,
+  MemoryLimitError,
+} from "../errors.js";
+import type { CoreExports } from "./exports.js";
+import type { CopyIds, Hashes } from "./keys.js";
+import { ResultSlab } from "./slab.js";
+
+const HASH_MAX = 0xffff_ffff_ffff_ffffn;
+
+/** Up to here copying doubles one by one beats making a view to copy from. */
+const LOOP_MAX = 64;
+
+/**
+ * One instance of the core and its scratch page. Arguments are written to the page and results are read from it in
+ * words of eight bytes, which hold a hash or a copy id each.
+ */
+export class CoreInstance {
+  readonly exports: CoreExports;
+  readonly maxMemoryBytes: number;
+  /** The scratch page as hashes. */
+  hashes: BigUint64Array<ArrayBuffer>;
+  /** The scratch page as copy ids. */
+  ids: Float64Array<ArrayBuffer>;
+
+  #layouts = 0;
+  readonly #results = new ResultSlab();
+
+  constructor(options: { maxMemoryBytes?: number | undefined; module?: WebAssembly.Module | undefined }) {
+    this.maxMemoryBytes = memoryLimit(options.maxMemoryBytes);
+    this.exports = load(options.module);
+    this.hashes = new BigUint64Array(this.exports.memory.buffer, 0, 0);
+    this.ids = new Float64Array(this.exports.memory.buffer, 0, 0);
+  }
+
+  get pagesMax(): number {
+    return Math.floor(this.maxMemoryBytes / PAGE_BYTES);
+  }
+
+  /** Makes the views anew where a call that can grow has moved the page or detached them. */
+  refresh(): void {
+    const layouts = this.exports.layoutCount();
+    if (layouts === this.#layouts) return;
+    this.#layouts = layouts;
+    const { memory } = this.exports;
+    const address = this.exports.scratchAddress();
+    const words = this.exports.scratchWords();
+    this.hashes = new BigUint64Array(memory.buffer, address, words);
+    this.ids = new Float64Array(memory.buffer, address, words);
+  }
+
+  /** Makes room for so many words, or throws and changes nothing. */
+  ensure(words: number): void {
+    if (words <= this.ids.length) return;
+    if (words > 2 * BATCH_MAX) throw new ArgumentRangeError(`Expected a batch of at most ${BATCH_MAX}, got ${words}.`);
+    const status = -this.exports.makeScratch(words);
+    if (status !== Status.Ok) throw this.memoryError();
+    this.refresh();
+  }
+
+  /** Writes hashes to the page from a word on. They are checked one by one where a `BigUint64Array` has not done so. */
+  putHashes(hashes: Hashes, from: number, what: string): void {
+    this.ensure(from + hashes.length);
+    if (hashes instanceof BigUint64Array) {
+      this.hashes.set(hashes, from);
+      return;
+    }
+    for (let index = 0; index < hashes.length; index++) {
+      const hash = hashes[index] as unknown;
+      this.hashes[from + index] = checkHash(hash, `${what}[${index}]`);
+    }
+  }
+
+  /** Writes one hash to a word of the page. */
+  putHash(hash: unknown, word: number, what: string): void {
+    this.hashes[word] = checkHash(hash, what);
+  }
+
+  /** Writes copy ids to the page from its first word on. Any number may stand there: the core knows its copies. */
+  putIds(ids: CopyIds): void {
+    this.ensure(ids.length);
+    if (!(ids instanceof Float64Array)) {
+      for (let index = 0; index < ids.length; index++) checkId(ids[index], `ids[${index}]`);
+    }
+    this.ids.set(ids);
+  }
+
+  /** Writes one copy id to the first word of the page. */
+  putId(id: unknown): void {
+    this.ids[0] = checkId(id, "id");
+  }
+
+  /** Copies ids from the page into an array of the caller's own. */
+  takeIds(from: number, count: number): Float64Array {
+    const taken = this.#results.ids(count);
+    if (count <= LOOP_MAX) {
+      for (let index = 0; index < count; index++) taken[index] = this.ids[from + index] as number;
+    } else {
+      taken.set(this.ids.subarray(from, from + count));
+    }
+    return taken;
+  }
+
+  /** Copies hashes from the page into an array of the caller's own. */
+  takeHashes(from: number, count: number): BigUint64Array {
+    const taken = this.#results.hashes(count);
+    if (count > 0) taken.set(this.hashes.subarray(from, from + count));
+    return taken;
+  }
+
+  /** The error for a growth that was refused. */
+  memoryError(cause?: unknown): MemoryLimitError {
+    return new MemoryLimitError(this.exports.pagesWanted() * PAGE_BYTES, this.maxMemoryBytes, { cause });
+  }
+
+  /** The error for a trap: the core has left the reason behind. */
+  panic(cause: unknown): CorePanicError {
+    const reason = this.exports.panicCode();
+    const place = reason === Panic.Assertion ? `${this.#fileName()}:${this.exports.panicLine()}` : "";
+    return new CorePanicError(reason, place, cause);
+  }
+
+  // AssemblyScript keeps the length of a string, in bytes of UTF-16, in the four bytes before it.
+  #fileName(): string {
+    const address = this.exports.panicFile();
+    const view = new DataView(this.exports.memory.buffer);
+    const length = view.getUint32(address - 4, true);
+    return new TextDecoder("utf-16le").decode(new Uint8Array(this.exports.memory.buffer, address, length));
+  }
+}
+
+function load(module: WebAssembly.Module | undefined): CoreExports {
+  try {
+    return instantiate(module ?? coreModule()).exports as unknown as CoreExports;
+  } catch (cause) {
+    throw new CoreUnavailableError(cause);
+  }
+}
+
+function memoryLimit(bytes: number | undefined): number {
+  const most = PAGES_MAX * PAGE_BYTES;
+  if (bytes === undefined) return most;
+  if (typeof bytes !== "number") throw new ArgumentTypeError(`Expected maxMemoryBytes to be a number, got ${describe(bytes)}.`);
+  if (!(bytes >= PAGE_BYTES)) {
+    throw new ArgumentRangeError(`Expected maxMemoryBytes to be at least ${PAGE_BYTES} bytes, one page, got ${bytes}.`);
+  }
+  return Math.min(bytes, most);
+}
+
+function checkHash(hash: unknown, what: string): bigint {
+  if (typeof hash !== "bigint") {
+    throw new ArgumentTypeError(`Expected ${what} to be a bigint, a hash of 64 bits, got ${describe(hash)}.`);
+  }
+  if (hash < 0n || hash > HASH_MAX) {
+    throw new ArgumentRangeError(`Expected ${what} to be from 0 to ${HASH_MAX}, got ${hash}.`);
+  }
+  return hash;
+}
+
+function checkId(id: unknown, what: string): number {
+  if (typeof id !== "number") {
+    throw new ArgumentTypeError(`Expected ${what} to be a number, the id of a copy, got ${describe(id)}.`);
+  }
+  return id;
+}
+
+/** Says in an error what a caller passed: its type, and its value where that is short. */
+export function describe(value: unknown): string {
+  if (value === null || value === undefined) return String(value);
+  if (typeof value === "object" || typeof value === "function" || typeof value === "symbol") return `a ${typeof value}`;
+  return `the ${typeof value} ${typeof value === "string" ? JSON.stringify(value) : value}`;
+}
+
+/** The byte length of a word, for callers that count memory. */
+export const wordBytes: number = WORD_BYTES;

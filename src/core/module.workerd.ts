@@ -1,0 +1,18 @@
+// The seam for Cloudflare's workerd, which compiles no bytes: the runtime itself imports the core as a module.
+
+import core from "./core.wasm";
+
+/** Gives the core that the runtime has compiled. */
+export function module(): WebAssembly.Module {
+  return core;
+}
+
+/** Gives the core that the runtime has compiled. */
+export async function moduleAsync(): Promise<WebAssembly.Module> {
+  return core;
+}
+
+/** Makes an instance. */
+export function instantiate(module: WebAssembly.Module): WebAssembly.Instance {
+  return new WebAssembly.Instance(module);
+}

@@ -1,0 +1,253 @@
+/** The base of every error that kvroute throws. `code` is stable and listed in docs/errors.md; the message is for people. */
+export class KvrouteError extends Error {
+  readonly code: `KVROUTE_${string}`;
+  /** The HTTP status that the error maps to, where a server reports it. */
+  readonly status?: number | undefined;
+
+  constructor(code: `KVROUTE_${string}`, message: string, options?: { cause?: unknown; status?: number | undefined }) {
+    super(message, options?.cause === undefined ? undefined : { cause: options.cause });
+    this.name = new.target.name;
+    this.code = code;
+    this.status = options?.status;
+  }
+}
+
+// --- Arguments ---
+
+/** An argument has the wrong type: `KVROUTE_ARGUMENT_TYPE`. */
+export class ArgumentTypeError extends KvrouteError {
+  constructor(message: string) {
+    super("KVROUTE_ARGUMENT_TYPE", message, { status: 400 });
+  }
+}
+
+/** An argument has the right type and lies outside its range: `KVROUTE_ARGUMENT_RANGE`. */
+export class ArgumentRangeError extends KvrouteError {
+  constructor(message: string) {
+    super("KVROUTE_ARGUMENT_RANGE", message, { status: 400 });
+  }
+}
+
+/** A pool cannot have the capacity asked for: `KVROUTE_CAPACITY`. */
+export class CapacityError extends KvrouteError {
+  constructor(message: string) {
+    super("KVROUTE_CAPACITY", message, { status: 400 });
+  }
+}
+
+// --- Block pool ---
+
+/** A hash of the prefix has no resident copy: `KVROUTE_MISSING_PREFIX`. */
+export class MissingPrefixError extends KvrouteError {
+  readonly hash: bigint;
+  /** Where in the prefix the first missing hash stands. */
+  readonly index: number;
+
+  constructor(hash: bigint, index: number) {
+    super(
+      "KVROUTE_MISSING_PREFIX",
+      `Expected every hash of the prefix to be resident, but ${hash} at index ${index} is not. Ask matchPrefix or use reserveResidentPrefix.`,
+    );
+    this.hash = hash;
+    this.index = index;
+  }
+}
+
+/** What is wrong with a copy that a batch names. */
+export type CopyErrorCode =
+  | "KVROUTE_UNKNOWN_COPY"
+  | "KVROUTE_NOT_REFERENCED"
+  | "KVROUTE_ALREADY_CACHED"
+  | "KVROUTE_DUPLICATE_COPY";
+
+/** The base of the errors about one copy of a batch. */
+export class CopyError extends KvrouteError {
+  readonly id: number;
+  /** Where in the batch the refused id stands; 0 for a single call. */
+  readonly index: number;
+
+  constructor(code: CopyErrorCode, expectation: string, id: number, index: number) {
+    super(code, `Expected ${expectation}, got copy ${id} at index ${index}.`);
+    this.id = id;
+    this.index = index;
+  }
+}
+
+/** No live copy answers to the id; it was released or evicted, or never existed: `KVROUTE_UNKNOWN_COPY`. */
+export class UnknownCopyError extends CopyError {
+  constructor(id: number, index: number) {
+    super("KVROUTE_UNKNOWN_COPY", "the id of a copy that this pool holds", id, index);
+  }
+}
+
+/** A cached copy is released more often than it is referenced: `KVROUTE_NOT_REFERENCED`. */
+export class NotReferencedError extends CopyError {
+  constructor(id: number, index: number) {
+    super("KVROUTE_NOT_REFERENCED", "a copy with a reference left to release", id, index);
+  }
+}
+
+/** A copy enters the cache a second time: `KVROUTE_ALREADY_CACHED`. */
+export class AlreadyCachedError extends CopyError {
+  constructor(id: number, index: number) {
+    super("KVROUTE_ALREADY_CACHED", "a private copy that is not cached yet", id, index);
+  }
+}
+
+/** A batch names a private copy twice: `KVROUTE_DUPLICATE_COPY`. */
+export class DuplicateCopyError extends CopyError {
+  constructor(id: number, index: number) {
+    super("KVROUTE_DUPLICATE_COPY", "every private copy once in a batch", id, index);
+  }
+}
+
+/** A reservation is used on a pool that did not make it: `KVROUTE_FOREIGN_RESERVATION`. */
+export class ForeignReservationError extends KvrouteError {
+  constructor() {
+    super("KVROUTE_FOREIGN_RESERVATION", "Expected a reservation that this pool made, got one of another pool.");
+  }
+}
+
+/** A reservation is used after it was cancelled: `KVROUTE_RESERVATION_CLOSED`. */
+export class ReservationClosedError extends KvrouteError {
+  constructor() {
+    super("KVROUTE_RESERVATION_CLOSED", "Expected an open reservation, got one that was cancelled.");
+  }
+}
+
+/** More blocks are taken from a reservation than it has left: `KVROUTE_RESERVATION_EXHAUSTED`. */
+export class ReservationExhaustedError extends KvrouteError {
+  constructor(left: number, wanted: number) {
+    super(
+      "KVROUTE_RESERVATION_EXHAUSTED",
+      `Expected to allocate at most ${left} blocks, the room that the reservation has left, got ${wanted}.`,
+    );
+  }
+}
+
+/** References and pins of a pool together would pass their limit: `KVROUTE_REFERENCES_EXHAUSTED`. */
+export class ReferencesExhaustedError extends KvrouteError {
+  constructor(most: number, wanted: number) {
+    super(
+      "KVROUTE_REFERENCES_EXHAUSTED",
+      `Expected at most ${most} references and pins in a pool, but this reservation of ${wanted} blocks would pass them.`,
+    );
+  }
+}
+
+/** Every slot number has spent all its generations, so no new id can be told from an old one: `KVROUTE_IDS_EXHAUSTED`. */
+export class IdsExhaustedError extends KvrouteError {
+  constructor(numbers: number) {
+    super(
+      "KVROUTE_IDS_EXHAUSTED",
+      `Expected an id that was never used, but all ${numbers} slot numbers have spent their generations. Make a new pool.`,
+    );
+  }
+}
+
+// --- The core and its memory ---
+
+/** The core would need more memory than `maxMemoryBytes`, or than the runtime grants: `KVROUTE_MEMORY_LIMIT`. */
+export class MemoryLimitError extends KvrouteError {
+  readonly wantedBytes: number;
+  readonly maxBytes: number;
+
+  constructor(wantedBytes: number, maxBytes: number, options?: { cause?: unknown }) {
+    const refused = wantedBytes <= maxBytes ? "the runtime refused to grant" : "maxMemoryBytes does not allow";
+    super(
+      "KVROUTE_MEMORY_LIMIT",
+      `Expected to stay within ${maxBytes} bytes of memory, but the call needs ${wantedBytes} bytes, which ${refused}.`,
+      options,
+    );
+    this.wantedBytes = wantedBytes;
+    this.maxBytes = maxBytes;
+  }
+}
+
+/** The object was disposed of: `KVROUTE_DISPOSED`. */
+export class DisposedError extends KvrouteError {
+  constructor(what: string) {
+    super("KVROUTE_DISPOSED", `Expected a ${what} that is in use, got one that was disposed of.`);
+  }
+}
+
+/** The WebAssembly core cannot be compiled or instantiated here: `KVROUTE_CORE_UNAVAILABLE`. */
+export class CoreUnavailableError extends KvrouteError {
+  constructor(cause: unknown) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    super(
+      "KVROUTE_CORE_UNAVAILABLE",
+      `Expected a runtime that compiles and instantiates WebAssembly, but it said: ${reason}`,
+      { cause, status: 500 },
+    );
+  }
+}
+
+/** The core found one of its invariants broken and stopped; its object cannot be used again: `KVROUTE_CORE_PANIC`. */
+export class CorePanicError extends KvrouteError {
+  /** The number of the reason, a `Panic` of src/abi.ts. */
+  readonly reason: number;
+  /** Where the failed assertion stands, such as `assembly/pool.ts:42`; empty for other reasons. */
+  readonly place: string;
+
+  constructor(reason: number, place: string, cause: unknown) {
+    super(
+      "KVROUTE_CORE_PANIC",
+      `Expected the invariants of the core to hold, but one is broken (panic ${reason}${place && ` at ${place}`}). This is a bug in kvroute; please report it. The object cannot be used again.`,
+      { cause, status: 500 },
+    );
+    this.reason = reason;
+    this.place = place;
+  }
+}
+
+// --- Selection, simulator and command line ---
+
+/** An option of a policy, of a replay or of the trace generator lies outside its range: `KVROUTE_OPTION`. */
+export class OptionError extends KvrouteError {
+  constructor(message: string) {
+    super("KVROUTE_OPTION", message);
+  }
+}
+
+/** What can be wrong with a trace. */
+export type TraceErrorCode =
+  | "KVROUTE_TRACE_EMPTY"
+  | "KVROUTE_TRACE_FIELD"
+  | "KVROUTE_TRACE_FORM"
+  | "KVROUTE_TRACE_GZIP"
+  | "KVROUTE_TRACE_LINE_TOO_LONG"
+  | "KVROUTE_TRACE_NOT_JSON"
+  | "KVROUTE_TRACE_NOT_UTF8";
+
+/** Where in a trace something is wrong. */
+export interface TracePlace {
+  /** The name under which the trace was opened. */
+  readonly file: string;
+  /** Counts from 1. Absent when the trace as a whole is wrong. */
+  readonly line?: number | undefined;
+  readonly field?: string | undefined;
+}
+
+/** A trace cannot be read. The message starts with the place, in the form `file:line: `. */
+export class TraceError extends KvrouteError implements TracePlace {
+  readonly file: string;
+  readonly line?: number | undefined;
+  readonly field?: string | undefined;
+
+  constructor(code: TraceErrorCode, place: TracePlace, problem: string, options?: { cause?: unknown }) {
+    const where = place.line === undefined ? place.file : `${place.file}:${place.line}`;
+    const what = place.field === undefined ? problem : `field "${place.field}" ${problem}`;
+    super(code, `${where}: ${what}`, options);
+    this.file = place.file;
+    this.line = place.line;
+    this.field = place.field;
+  }
+}
+
+/** A file cannot be read or written: `KVROUTE_FILE`. */
+export class FileError extends KvrouteError {
+  constructor(path: string, problem: string, options?: { cause?: unknown }) {
+    super("KVROUTE_FILE", `${path}: ${problem}`, options);
+  }
+}

@@ -1,0 +1,32 @@
+import type { Candidate, PolicyContext } from "../policy.js";
+
+/**
+ * Finds the candidate with the lowest score, each of several equal ones with the same probability.
+ * Chance is asked for only when there is a tie.
+ *
+ * @param candidates one or more
+ * @returns its position in the list
+ */
+export function chooseLowest(
+  candidates: readonly Candidate[],
+  score: (candidate: Candidate) => number,
+  context: PolicyContext,
+): number {
+  let index = 0;
+  let chosen = 0;
+  let lowest = Number.POSITIVE_INFINITY;
+  let equals = 0;
+  for (const candidate of candidates) {
+    const current = score(candidate);
+    if (current < lowest) {
+      lowest = current;
+      chosen = index;
+      equals = 1;
+    } else if (current === lowest) {
+      equals++;
+      if (context.random() * equals < 1) chosen = index; // the n-th equal replaces the others once in n
+    }
+    index++;
+  }
+  return chosen;
+}

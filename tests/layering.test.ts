@@ -1,0 +1,80 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, normalize, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+
+// Which room may import which: the table of docs/architecture.md. Every room may also import itself and errors.ts.
+const MAY_IMPORT: Record<string, readonly string[]> = {
+  abi: [],
+  errors: ["abi"],
+  system: [],
+  core: ["abi"],
+  selection: ["core"],
+  sim: ["core", "selection"],
+  node: ["sim", "selection", "core", "system"],
+  cli: ["node", "sim", "selection", "core"],
+};
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const sources = (folder: string) =>
+  readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".ts"))
+    .map((file) => join(folder, file));
+
+const read = (file: string) => readFileSync(join(root, file), "utf8");
+
+/** What a file imports, without types' sake or not: a type of a room is a dependency on it as well. */
+function importsOf(file: string): string[] {
+  return [...read(file).matchAll(/\bfrom\s+"([^"]+)"|\bimport\s+"([^"]+)"|\bimport\("([^"]+)"\)/g)].map(
+    (match) => (match[1] ?? match[2] ?? match[3]) as string,
+  );
+}
+
+/** The room of a file of src: its folder, or its own name where it stands at the top. */
+function roomOf(file: string): string {
+  const path = relative("src", file).split("/");
+  return path.length > 1 ? (path[0] as string) : (path[0] as string).replace(/\.(ts|js)$/, "");
+}
+
+const withoutComments = (text: string) => text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "");
+
+describe("the rooms of src", () => {
+  const files = sources("src").filter((file) => file !== "src/index.ts");
+
+  test("there are no rooms but those in the table", () => {
+    expect([...new Set(files.map(roomOf))].filter((room) => !(room in MAY_IMPORT))).toEqual([]);
+  });
+
+  test.each(files)("%s imports only what its room may", (file) => {
+    const room = roomOf(file);
+    const allowed = new Set([room, "errors", ...(MAY_IMPORT[room] ?? [])]);
+    if (room === "abi" || room === "system") allowed.delete("errors");
+    const targets = importsOf(file)
+      .filter((target) => target.startsWith("."))
+      .map((target) => normalize(join(dirname(file), target)))
+      .filter((target) => target.startsWith("src/"));
+    expect(targets.filter((target) => !allowed.has(roomOf(target)))).toEqual([]);
+  });
+
+  test.each(files)("%s names WebAssembly, Node and the clock only where it may", (file) => {
+    const room = roomOf(file);
+    const text = withoutComments(read(file));
+    if (room !== "core") expect(text).not.toMatch(/\bWebAssembly\./);
+    if (room === "node" || room === "cli") return;
+    expect(importsOf(file).filter((target) => target.startsWith("node:"))).toEqual([]);
+    expect(text).not.toMatch(/\bprocess\b|\bBuffer\b/);
+    if (room === "system") return;
+    expect(text).not.toMatch(/\bDate\.now\b|\bperformance\b|\bMath\.random\b|\bsetTimeout\(|\bsetInterval\(/);
+  });
+
+  test("nothing of src imports the core's sources", () => {
+    expect(files.filter((file) => importsOf(file).some((target) => /(^|\/)assembly\//.test(target)))).toEqual([]);
+  });
+});
+
+test.each(sources("assembly"))("%s imports the core and src/abi.ts only", (file) => {
+  const strangers = importsOf(file)
+    .map((target) => normalize(join(dirname(file), target)))
+    .filter((target) => !target.startsWith("assembly/") && target !== "src/abi");
+  expect(strangers).toEqual([]);
+});

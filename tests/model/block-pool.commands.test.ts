@@ -1,0 +1,22 @@
+import { describe, test } from "vitest";
+import type { PoolUnderTest, Subject } from "../support/pool-under-test.js";
+import { scaled } from "../support/scale.js";
+import { blockPool } from "../support/subjects.js";
+import { randomWalk } from "./random-walk.js";
+import { extreme, growing, small } from "./spaces.js";
+
+function walks<P extends PoolUnderTest>(subject: Subject<P>): void {
+  describe(`${subject.name} beside the naive model`, () => {
+    test("does the same with few hashes and few blocks", () => {
+      randomWalk(subject, { space: small, runs: scaled(1_500), commandsMax: 60 });
+    });
+    test("does the same with hashes at the borders of their bits", () => {
+      randomWalk(subject, { space: extreme, runs: scaled(600), commandsMax: 60 });
+    });
+    test("does the same while it grows", () => {
+      randomWalk(subject, { space: growing, runs: scaled(60), commandsMax: 40 });
+    });
+  });
+}
+
+walks(blockPool);
