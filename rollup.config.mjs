@@ -19,7 +19,8 @@ const copyCore = {
 
 const inlineSeam = {
   name: "inline-seam",
-  resolveId: (source) => (source === "#core" ? new URL("build/js/core/module.inline.js", import.meta.url).pathname : null),
+  resolveId: (source) =>
+    source === "#core" ? new URL("build/js/core/module.inline.js", import.meta.url).pathname : null,
 };
 
 /** @type {import("rollup").RollupOptions[]} */

@@ -7,5 +7,6 @@ export const embedCore = (file) => ({
   name: "embed-core",
   enforce: "pre",
   resolveId: (source) => (source.endsWith(QUERY) ? `\0${QUERY}` : null),
-  load: (id) => (id === `\0${QUERY}` ? `export default ${JSON.stringify(readFileSync(file).toString("base64"))};` : null),
+  load: (id) =>
+    id === `\0${QUERY}` ? `export default ${JSON.stringify(readFileSync(file).toString("base64"))};` : null,
 });

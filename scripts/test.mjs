@@ -25,7 +25,9 @@ function run(title, command, args, { capture = false, env = {} } = {}) {
 /** Runs the specs of the core. A run that does not come to its summary, say because a spec does not compile, has failed. */
 function aspect() {
   const config = ["-c", "as-tests/as-pect.config.js", "-a", "as-tests/as-pect.asconfig.json"];
-  const { ok, output } = run("as-pect: the core from inside", "asp", [...config, "--summary", "--no-logo"], { capture: true });
+  const { ok, output } = run("as-pect: the core from inside", "asp", [...config, "--summary", "--no-logo"], {
+    capture: true,
+  });
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the colours of the summary
   const plain = output.replace(/\u001b\[[0-9;]*m/g, "");
   const summary = /\[Tests\]:\s*(\d+)\s*\/\s*(\d+)/.exec(plain);
@@ -56,5 +58,7 @@ const results = build.ok ? [aspect(), vitest()] : [];
 if (!build.ok || !lint) results.push({ passed: 0, failed: 1, skipped: 0 });
 const sum = (key) => results.reduce((total, result) => total + result[key], 0);
 
-console.log(`\n${sum("passed")} passed, ${sum("failed")} failed${sum("skipped") > 0 ? `, ${sum("skipped")} skipped` : ""}`);
+console.log(
+  `\n${sum("passed")} passed, ${sum("failed")} failed${sum("skipped") > 0 ? `, ${sum("skipped")} skipped` : ""}`,
+);
 process.exitCode = sum("failed") > 0 ? 1 : 0;

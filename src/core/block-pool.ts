@@ -233,7 +233,9 @@ export class BlockPool implements ReservingPool {
   cacheAll(ids: CopyIds, hashes: Hashes): number {
     const core = this.#open();
     if (ids.length !== hashes.length) {
-      throw new ArgumentRangeError(`Expected as many hashes as ids, got ${hashes.length} hashes for ${ids.length} ids.`);
+      throw new ArgumentRangeError(
+        `Expected as many hashes as ids, got ${hashes.length} hashes for ${ids.length} ids.`,
+      );
     }
     core.putHashes(hashes, ids.length, "hashes");
     core.putIds(ids);
@@ -420,7 +422,8 @@ function checkCapacity(capacity: unknown): number {
 }
 
 function checkCount(count: unknown, what: string): number {
-  if (typeof count !== "number") throw new ArgumentTypeError(`Expected ${what} to be a number of blocks, got ${describe(count)}.`);
+  if (typeof count !== "number")
+    throw new ArgumentTypeError(`Expected ${what} to be a number of blocks, got ${describe(count)}.`);
   if (!Number.isInteger(count) || count < 0) {
     throw new ArgumentRangeError(`Expected ${what} to be a whole number of blocks, 0 or more, got ${count}.`);
   }

@@ -1,4 +1,4 @@
-import { instantiate, module as coreModule } from "#core";
+import { module as coreModule, instantiate } from "#core";
 import { BATCH_MAX, PAGE_BYTES, PAGES_MAX, Panic, Status, WORD_BYTES } from "../abi.js";
 import {
   ArgumentRangeError,
@@ -145,7 +145,8 @@ function load(module: WebAssembly.Module | undefined): CoreExports {
 function memoryLimit(bytes: number | undefined): number {
   const most = PAGES_MAX * PAGE_BYTES;
   if (bytes === undefined) return most;
-  if (typeof bytes !== "number") throw new ArgumentTypeError(`Expected maxMemoryBytes to be a number, got ${describe(bytes)}.`);
+  if (typeof bytes !== "number")
+    throw new ArgumentTypeError(`Expected maxMemoryBytes to be a number, got ${describe(bytes)}.`);
   if (!(bytes >= PAGE_BYTES)) {
     throw new ArgumentRangeError(`Expected maxMemoryBytes to be at least ${PAGE_BYTES} bytes, one page, got ${bytes}.`);
   }

@@ -25,7 +25,7 @@ export class LineSplitter {
 
   /** Yields the last line, if the stream did not end with a newline. */
   *end(): Generator<Uint8Array | null> {
-    if (this.#piecesBytes > 0 || this.#tooLong) yield this.#take();
+    if (this.#piecesBytes > 0) yield this.#take();
   }
 
   #keep(piece: Uint8Array): void {

@@ -141,36 +141,30 @@ refusals(
   }),
 );
 
+const noLists = {
+  null: null,
+  undefined: undefined,
+  "a number": 7,
+  "a string": "ab",
+  "an object": {},
+  "a set": new Set([1n]),
+};
+
 refusals(
   "lists that are none",
-  [null, undefined, 7, "ab", {}, new Set([1n])].flatMap((value): Refusal[] => {
-    const name = `${value === null ? "null" : typeof value} ${value}`;
+  Object.entries(noLists).flatMap(([name, value]): Refusal[] => {
     const [hashes, ids]: [bigint[], number[]] = [wrong(value), wrong(value)];
-    return [
-      [`matchPrefix, ${name}`, ({ pool }) => pool.matchPrefix(hashes), ArgumentTypeError, /^Expected .*got/],
-      [`reserve, ${name}`, ({ pool }) => pool.reserve(hashes, 0), ArgumentTypeError, /^Expected .*got/],
-      [
-        `reserveResidentPrefix, ${name}`,
-        ({ pool }) => pool.reserveResidentPrefix(hashes, 2),
-        ArgumentTypeError,
-        /^Expected .*got/,
-      ],
-      [
-        `allocateAllCached, ${name}`,
-        ({ pool, reservation }) => pool.allocateAllCached(reservation, hashes),
-        ArgumentTypeError,
-        /^Expected .*got/,
-      ],
-      [`cacheAll, ids, ${name}`, ({ pool }) => pool.cacheAll(ids, [1n]), ArgumentTypeError, /^Expected .*got/],
-      [
-        `cacheAll, hashes, ${name}`,
-        ({ pool, own }) => pool.cacheAll([own], hashes),
-        ArgumentTypeError,
-        /^Expected .*got/,
-      ],
-      [`releaseAll, ${name}`, ({ pool }) => pool.releaseAll(ids), ArgumentTypeError, /^Expected .*got/],
-      [`releaseChain, ${name}`, ({ pool }) => pool.releaseChain(ids), ArgumentTypeError, /^Expected .*got/],
+    const cases: [string, Refusal[1]][] = [
+      ["matchPrefix", ({ pool }) => pool.matchPrefix(hashes)],
+      ["reserve", ({ pool }) => pool.reserve(hashes, 0)],
+      ["reserveResidentPrefix", ({ pool }) => pool.reserveResidentPrefix(hashes, 2)],
+      ["allocateAllCached", ({ pool, reservation }) => pool.allocateAllCached(reservation, hashes)],
+      ["cacheAll of ids", ({ pool }) => pool.cacheAll(ids, [1n])],
+      ["cacheAll of hashes", ({ pool, own }) => pool.cacheAll([own], hashes)],
+      ["releaseAll", ({ pool }) => pool.releaseAll(ids)],
+      ["releaseChain", ({ pool }) => pool.releaseChain(ids)],
     ];
+    return cases.map(([verb, call]) => [`${verb}, ${name}`, call, ArgumentTypeError, /^Expected .*got/]);
   }),
 );
 

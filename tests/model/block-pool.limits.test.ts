@@ -53,6 +53,42 @@ describe("ids are never issued twice", () => {
   });
 });
 
+describe("every slot number is used before ids run out", () => {
+  for (let blocks = 1; blocks < NARROW.references; blocks++) {
+    test(`by requests of ${blocks} blocks, whatever the capacity`, () => {
+      for (let capacity = blocks; capacity <= NARROW.slots; capacity++) {
+        const pool = narrowPool.create({ capacity });
+        const issued = spend(() => {
+          const ids = pool.allocateAllPrivate(reserved(pool, [], blocks).reservation);
+          pool.releaseAll(ids);
+          return ids;
+        });
+        // What is left are lives of fewer slots than a request needs at once.
+        expect(issued).toBeGreaterThanOrEqual(COPIES - NARROW.lives * (blocks - 1));
+        narrowPool.verify(pool);
+      }
+    });
+  }
+});
+
+/** Makes requests until ids run out. Returns how many there were, all different. */
+function spend(request: () => Float64Array): number {
+  const ids = new Set<number>();
+  let issued = 0;
+  try {
+    while (issued <= COPIES) {
+      for (const id of request()) {
+        ids.add(id);
+        issued++;
+      }
+    }
+  } catch (error) {
+    expect(error).toMatchObject({ code: "KVROUTE_IDS_EXHAUSTED" });
+  }
+  expect(ids.size).toBe(issued);
+  return issued;
+}
+
 describe("references and pins are counted together", () => {
   test("up to their limit and no further", () => {
     const pool = narrowPool.create({ capacity: 3 });

@@ -11,6 +11,13 @@ export interface Space {
   readonly hash: fc.Arbitrary<bigint>;
   /** How many blocks a list or a request has. */
   readonly blocks: fc.Arbitrary<number>;
+  /** The i-th hash after one, for runs of new hashes. */
+  readonly follow?: (hash: bigint, i: number) => bigint;
+}
+
+/** Spreads runs over all 64 bits; the factor is odd, so that a run never meets itself. */
+export function scattered(hash: bigint, i: number): bigint {
+  return BigInt.asUintN(64, hash + BigInt(i) * 0x9e37_79b9_7f4a_7c15n);
 }
 
 const nth = fc.nat({ max: 0xffff });
@@ -48,6 +55,7 @@ export function hashChoice(space: Space): fc.Arbitrary<Choice<bigint>> {
 
 /** A resident run, hashes that are new, or a mixture; a list as often as a typed array. */
 export function hashesChoice(space: Space): fc.Arbitrary<Choice<readonly bigint[]>> {
+  const { follow = scattered } = space;
   const mixture = fc.array(hashChoice(space), { maxLength: 4 }).map((choices): Choice<readonly bigint[]> => {
     return (world) => choices.map((choose) => choose(world) ?? 0n);
   });
@@ -55,13 +63,10 @@ export function hashesChoice(space: Space): fc.Arbitrary<Choice<readonly bigint[
     return (world) => someOf(world.model.pool.residentHashes(), from, count);
   });
   const news = fc.tuple(space.hash, space.blocks).map(([first, count]): Choice<readonly bigint[]> => {
-    return () => Array.from({ length: count }, (_, i) => BigInt.asUintN(64, first + BigInt(i) * STRIDE));
+    return () => Array.from({ length: count }, (_, i) => follow(first, i));
   });
   return fc.oneof(mixture, run, news);
 }
-
-/** Spreads runs of new hashes over all 64 bits; odd, so that a run never meets itself. */
-const STRIDE = 0x9e37_79b9_7f4a_7c15n;
 
 /** A run of a list, from anywhere in it; nothing if there is nothing. */
 function someOf<T>(list: readonly T[], from: number, count: number): T[] | undefined {

@@ -354,8 +354,14 @@ describe("progress", () => {
 
   test("leaves the terminal in order when the trace is bad", async () => {
     const { stderr } = await kvroute(["replay", file("bad.jsonl")], { isTTY: true });
-    expect(stderr.trimEnd().split("\n").at(-1)).toContain("kvroute: ");
-    expect(() => startProgress(new Sink(), undefined).stop()).not.toThrow();
+    const afterBar = stderr.slice(stderr.lastIndexOf("Replaying ["));
+    expect(afterBar).toContain("\u001b[?7h"); // lines wrap again
+    expect(afterBar).toMatch(/kvroute: .*:2: .*\n$/);
+  });
+
+  test("costs nothing where it is not drawn", () => {
+    const pipe = new Sink();
+    expect(startProgress(pipe, 10)).toBe(startProgress(pipe, undefined));
   });
 });
 

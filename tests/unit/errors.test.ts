@@ -16,7 +16,11 @@ describe("docs/errors.md", () => {
   test("names every class beside a code of its own", () => {
     const rows = new Set([...page.matchAll(/^\| `(KVROUTE_\w+)` \| `(\w+)`/gm)].map((match) => match[2]));
     const bases = ["KvrouteError", "CopyError"]; // nobody throws these two themselves
-    expect([...rows].sort()).toEqual(Object.keys(errors).filter((name) => !bases.includes(name)).sort());
+    expect([...rows].sort()).toEqual(
+      Object.keys(errors)
+        .filter((name) => !bases.includes(name))
+        .sort(),
+    );
   });
 });
 

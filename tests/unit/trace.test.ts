@@ -218,8 +218,10 @@ describe("a bad trace", () => {
     }
   });
 
-  test("of one byte is no gzip and no JSON", async () => {
-    expect((await failure(collect(Uint8Array.of(0x1f)))).code).toBe("KVROUTE_TRACE_NOT_JSON");
+  test("of only half of gzip's two bytes is no gzip, and no JSON", async () => {
+    for (const bytes of [Uint8Array.of(0x1f), Uint8Array.of(0x1f, 0x20)]) {
+      expect((await failure(collect(bytes))).code).toBe("KVROUTE_TRACE_NOT_JSON");
+    }
   });
 
   test.each([
@@ -312,6 +314,14 @@ describe("the stream behind a trace", () => {
       }
       expect(cancelled).toBe(1);
     }
+  });
+
+  test("is cancelled together with its decoder", async () => {
+    const cancelled: string[] = [];
+    const source = endless(Uint8Array.of(0x1f, 0x8b), () => cancelled.push("source"));
+    const decoded = endless(encode(lines(ROW)), () => cancelled.push("decoder"));
+    for await (const _ of readTrace(source, { gunzip: () => decoded })) break;
+    expect(cancelled.sort()).toEqual(["decoder", "source"]);
   });
 
   test("is cancelled at a bad row", async () => {

@@ -132,7 +132,10 @@ describe("memory", () => {
     const batch = 64;
     for (let done = 0; done < capacity; done += batch) {
       const count = Math.min(batch, capacity - done);
-      const hashes = BigUint64Array.from({ length: count }, (_, index) => BigInt(done + index) * 0x9e37_79b9_7f4a_7c15n);
+      const hashes = BigUint64Array.from(
+        { length: count },
+        (_, index) => BigInt(done + index) * 0x9e37_79b9_7f4a_7c15n,
+      );
       pool.releaseChain(pool.allocateAllCached(reserve(pool, [], count), BigUint64Array.from(hashes)).ids);
     }
     expect(pool.numInactive).toBe(capacity);

@@ -1,0 +1,171 @@
+import { clear, inactive, link, sentinel, unlink } from "../assembly/lru";
+import { ACTIVE, INACTIVE, PRIVATE, Slot, give, nil, take } from "../assembly/slots";
+import { verify } from "../assembly/verify";
+import { open } from "./support";
+
+let a: Slot = nil();
+let b: Slot = nil();
+let c: Slot = nil();
+let d: Slot = nil();
+
+// A copy that lost its last reference and pin.
+function idle(hash: u64): Slot {
+  const slot = take();
+  slot.hash = hash;
+  slot.state = ACTIVE;
+  slot.refs = 0;
+  slot.pins = 0;
+  return slot;
+}
+
+// The list as its hashes, from the first victim on and back again.
+function order(): string {
+  let forwards = "";
+  for (let slot = sentinel().next; slot != sentinel(); slot = slot.next) forwards += slot.hash.toString();
+  let backwards = "";
+  for (let slot = sentinel().prev; slot != sentinel(); slot = slot.prev) backwards += slot.hash.toString();
+  return `${forwards}|${backwards}`;
+}
+
+describe("lru", () => {
+  beforeAll(() => {
+    open(10);
+    a = idle(1);
+    b = idle(2);
+    c = idle(3);
+    d = idle(4);
+  });
+
+  it("an empty list is its sentinel alone", () => {
+    expect(sentinel().number).toBe(0);
+    expect(sentinel().next == sentinel()).toBe(true);
+    expect(sentinel().prev == sentinel()).toBe(true);
+    expect(inactive).toBe(0);
+  });
+
+  it("the copy that joins last is evicted last", () => {
+    link(a);
+    expect(order()).toBe("1|1");
+    link(b);
+    expect(order()).toBe("12|21");
+    link(c);
+    link(d);
+    expect(order()).toBe("1234|4321");
+    expect(inactive).toBe(4);
+  });
+
+  it("a copy in the list is inactive, one that leaves it active and held by nobody", () => {
+    expect(b.state).toBe(INACTIVE);
+    unlink(b);
+    expect(b.state).toBe(ACTIVE);
+    expect(b.refs).toBe(0);
+    expect(b.pins).toBe(0);
+    link(b);
+  });
+
+  it("a copy in the middle leaves, and the others keep their order", () => {
+    expect(order()).toBe("1342|2431");
+    unlink(c);
+    expect(order()).toBe("142|241");
+    expect(inactive).toBe(3);
+  });
+
+  it("the first victim leaves, and the next one becomes the first", () => {
+    unlink(a);
+    expect(order()).toBe("42|24");
+    expect(sentinel().next == d).toBe(true);
+  });
+
+  it("the last victim leaves, and the one before becomes the last", () => {
+    unlink(b);
+    expect(order()).toBe("4|4");
+    expect(sentinel().prev == d).toBe(true);
+  });
+
+  it("the only copy leaves, and the list is empty", () => {
+    unlink(d);
+    expect(order()).toBe("|");
+    expect(inactive).toBe(0);
+  });
+
+  it("a copy that is touched goes from wherever it was to the end", () => {
+    link(a);
+    link(b);
+    link(c);
+    unlink(a);
+    link(a);
+    expect(order()).toBe("231|132");
+    unlink(a);
+    link(a);
+    expect(order()).toBe("231|132");
+    unlink(c);
+    link(c);
+    expect(order()).toBe("213|312");
+  });
+
+  it("joining and leaving keep the generation and the hash of a copy", () => {
+    const generation = a.generation;
+    unlink(a);
+    link(a);
+    expect(a.generation).toBe(generation);
+    expect(a.hash).toBe(1);
+  });
+
+  it("a list that is cleared is empty", () => {
+    clear();
+    expect(order()).toBe("|");
+    expect(inactive).toBe(0);
+    a.state = ACTIVE;
+    b.state = ACTIVE;
+    c.state = ACTIVE;
+  });
+
+  it("a copy that somebody holds never joins", () => {
+    a.refs = 1;
+    a.pins = 0;
+    expect(() => link(a)).toThrow("a reference");
+    a.refs = 0;
+    a.pins = 1;
+    expect(() => link(a)).toThrow("a pin");
+    a.pins = 0;
+    a.state = PRIVATE;
+    expect(() => link(a)).toThrow("a private copy");
+    a.state = ACTIVE;
+    expect(order()).toBe("|");
+  });
+
+  it("a copy joins once", () => {
+    b.refs = 0;
+    b.pins = 0;
+    link(a);
+    link(b);
+    expect(() => link(b)).toThrow();
+    expect(order()).toBe("12|21");
+  });
+
+  it("only a member leaves", () => {
+    expect(() => unlink(d)).toThrow();
+    expect(order()).toBe("12|21");
+    expect(inactive).toBe(2);
+  });
+
+  it("a member leaves only if both neighbours agree that it is one", () => {
+    a.next = sentinel();
+    expect(() => unlink(b)).toThrow("the one before it");
+    a.next = b;
+    sentinel().prev = a;
+    expect(() => unlink(b)).toThrow("the one behind it");
+    sentinel().prev = b;
+    expect(order()).toBe("12|21");
+  });
+
+  it("when all have left, the pool is whole", () => {
+    unlink(b);
+    unlink(a);
+    give(a);
+    give(b);
+    give(c);
+    give(d);
+    verify();
+  });
+});
