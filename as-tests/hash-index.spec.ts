@@ -3,6 +3,7 @@ import {
   entries,
   erase,
   find,
+  findOrInsert,
   indexBytes,
   insert,
   passes,
@@ -81,6 +82,13 @@ function add(number: u32, hash: u64): Slot {
   const slot = holding(number, hash);
   insert(slot);
   return slot;
+}
+
+/** The hash of the n-th member of a crowd. */
+function nth(count: u32): u64 {
+  let hash: u64 = 0;
+  for (let left = count; left > 0; left--) hash = colliding(hash + 1, BUCKET, TAG);
+  return hash;
 }
 
 /** Adds hashes of one bucket and one tag for the slots from `first` to `last`. */
@@ -322,6 +330,25 @@ describe("hash index", () => {
     rename(nearHeir, near);
     rename(farHeir, far);
     disperse(1, PLACES + 1);
+    expectEmpty();
+  });
+
+  it("a copy whose hash has an entry finds it, any other one makes it", () => {
+    for (let number: u32 = 1; number <= PLACES + 2; number++) {
+      expect(some(findOrInsert(holding(number, nth(number))))).toBe(false);
+      expect(entries).toBe(number);
+      expect(findOrInsert(holding(40, nth(number))) == at(number)).toBe(true);
+      expect(entries).toBe(number);
+      expect(bucketHolding(at(number))).toBe(BUCKET + u32(number > PLACES));
+    }
+    expect(passes()).toBe(2);
+    expect(bucketHolding(at(40))).toBe(NOWHERE);
+    erase(at(1)); // now there is a place before the entries that passed
+    expect(findOrInsert(holding(40, nth(PLACES + 2))) == at(PLACES + 2)).toBe(true);
+    expect(some(findOrInsert(at(1)))).toBe(false);
+    expect(bucketHolding(at(1))).toBe(BUCKET);
+    expect(passes()).toBe(2);
+    disperse(1, PLACES + 2);
     expectEmpty();
   });
 

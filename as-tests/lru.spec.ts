@@ -1,4 +1,4 @@
-import { clear, inactive, link, sentinel, unlink } from "../assembly/lru";
+import { clear, inactive, link, sentinel, shift, unlink } from "../assembly/lru";
 import { ACTIVE, INACTIVE, PRIVATE, Slot, give, nil, take } from "../assembly/slots";
 import { verify } from "../assembly/verify";
 import { open } from "./support";
@@ -111,13 +111,36 @@ describe("lru", () => {
     expect(a.hash).toBe(1);
   });
 
-  it("a list that is cleared is empty", () => {
-    clear();
+  it("the first victim is taken out as it is, to be freed", () => {
+    expect(shift() == b).toBe(true);
+    expect(b.state).toBe(INACTIVE);
+    expect(order()).toBe("13|31");
+    expect(inactive).toBe(2);
+    expect(shift() == a).toBe(true);
+    expect(shift() == c).toBe(true);
+    expect(order()).toBe("|");
+    expect(inactive).toBe(0);
+    expect(() => {
+      shift();
+    }).toThrow("there is no victim");
     expect(order()).toBe("|");
     expect(inactive).toBe(0);
     a.state = ACTIVE;
     b.state = ACTIVE;
     c.state = ACTIVE;
+    a.refs = a.pins = 0;
+    b.refs = b.pins = 0;
+    c.refs = c.pins = 0;
+  });
+
+  it("a list that is cleared is empty", () => {
+    link(a);
+    link(b);
+    clear();
+    expect(order()).toBe("|");
+    expect(inactive).toBe(0);
+    a.state = ACTIVE;
+    b.state = ACTIVE;
   });
 
   it("a copy that somebody holds never joins", () => {
@@ -153,6 +176,11 @@ describe("lru", () => {
     a.next = sentinel();
     expect(() => unlink(b)).toThrow("the one before it");
     a.next = b;
+    b.prev = sentinel();
+    expect(() => {
+      shift();
+    }).toThrow("the one behind the first victim");
+    b.prev = a;
     sentinel().prev = a;
     expect(() => unlink(b)).toThrow("the one behind it");
     sentinel().prev = b;

@@ -20,14 +20,14 @@ import {
   slots,
   some,
   take,
+  ungive,
   untouched,
   vacant,
 } from "../assembly/slots";
 import { verify } from "../assembly/verify";
 import { GENERATION_BITS, SLOT_BITS } from "../src/abi";
-import { open } from "./support";
+import { GENERATIONS, open } from "./support";
 
-const GENERATIONS: u32 = 8; // this build has three bits for them
 const A_GENERATION: f64 = <f64>(1 << SLOT_BITS);
 
 let spent: Slot = nil();
@@ -164,6 +164,25 @@ describe("slots", () => {
     verify();
   });
 
+  it("a slot that was freed last can be had back with its id", () => {
+    const a = take();
+    const b = take();
+    const id = idOf(b);
+    const before = vacant();
+    give(a);
+    give(b);
+    ungive(b);
+    expect(b.state).toBe(PRIVATE);
+    expect(resolve(id) == b).toBe(true);
+    expect(freed == a).toBe(true);
+    ungive(a);
+    expect(vacant()).toBe(before);
+    expect(expiring).toBe(0);
+    give(a);
+    give(b);
+    verify();
+  });
+
   it("a slot that was never taken answers to nothing, whatever the memory holds", () => {
     lengthen(slots + 2);
     const beyond = at(slots - 1);
@@ -193,6 +212,10 @@ describe("slots", () => {
     expect(isExpiring(spent)).toBe(true);
     expect(retired).toBe(before);
     give(spent);
+    ungive(spent);
+    expect(expiring).toBe(1);
+    expect(retired).toBe(before);
+    give(spent);
     expect(expiring).toBe(0);
     expect(retired).toBe(before + 1);
   });
@@ -217,6 +240,20 @@ describe("slots", () => {
     const before = vacant();
     expect(() => give(stopped)).toThrow();
     expect(vacant()).toBe(before);
+  });
+
+  it("only the slot freed last can be had back", () => {
+    stopped = take();
+    const last = take();
+    give(stopped);
+    give(last);
+    const stamp = stopped.stamp;
+    expect(() => ungive(stopped)).toThrow("another was freed later");
+    stopped.stamp = stamp;
+    give(take());
+    stopped = take();
+    expect(() => ungive(stopped)).toThrow("it is not free");
+    give(stopped);
   });
 
   it("a slot that a batch counts on cannot be freed", () => {

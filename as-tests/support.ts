@@ -1,15 +1,32 @@
 import { allocateCached, allocatePrivate, create, release, reserve } from "../assembly/core";
-import { entries } from "../assembly/hash-index";
+import { entries, indexBytes } from "../assembly/hash-index";
 import { layouts, scratch, words } from "../assembly/layout";
 import { inactive, sentinel } from "../assembly/lru";
 import { panic, panicCode } from "../assembly/panic";
 import * as pool from "../assembly/pool";
-import { ARENA, Slot, expiring, freed, recycled, resolve, retired, slots, some, untouched } from "../assembly/slots";
+import {
+  ARENA,
+  FREE,
+  PRIVATE,
+  Slot,
+  at,
+  expiring,
+  freed,
+  recycled,
+  resolve,
+  retired,
+  slots,
+  some,
+  untouched,
+} from "../assembly/slots";
 import { verify } from "../assembly/verify";
 import { PAGES_MAX, Panic, WORD_BYTES } from "../src/abi";
 
 // What several specs need. A spec is one instance of the core and opens one pool; its tests run in order and each
 // leaves the pool as it found it, so that a failed one does not hide what the next would say.
+
+/** How many copies a slot serves in this build before it retires. */
+export const GENERATIONS: u32 = 1 << 3;
 
 const HEAP_BYTES: usize = 8 << 20;
 
@@ -105,18 +122,36 @@ export function victims(): string {
   return list + (sentinel().prev == previous ? "" : "!");
 }
 
-/** One number for all that the pool keeps: slots, index, counters and the places of both. */
+/** One number for all that the pool keeps: copies, free slots, lists, index, counters, and where they are. */
 export function fingerprint(): u64 {
   let sum: u64 = 0;
-  for (let address = ARENA; address < scratch; address += 8) sum = (sum ^ load<u64>(address)) * 0x100000001b3 + 1;
+  for (let number: u32 = 1; number < untouched; number++) sum = blendSlot(sum, at(number));
+  for (let address = scratch - indexBytes(slots); address < scratch; address += 8) {
+    sum = blend(sum, load<u32>(address), load<u32>(address, 4));
+  }
   sum = blend(sum, pool.capacity, pool.reserved);
   sum = blend(sum, pool.references, pool.pins);
   sum = blend(sum, inactive, entries);
   sum = blend(sum, slots, untouched);
   sum = blend(sum, recycled, retired);
-  sum = blend(sum, expiring, <u32>changetype<usize>(freed));
+  sum = blend(sum, expiring, address(freed));
+  sum = blend(sum, address(sentinel().prev), address(sentinel().next));
   sum = blend(sum, <u32>scratch, <u32>words);
   return blend(sum, layouts, memory.size());
+}
+
+// What a slot means: a private copy has neither hash nor links, a free slot only the next one, a retired slot nothing.
+function blendSlot(sum: u64, slot: Slot): u64 {
+  sum = blend(sum, slot.stamp, slot.claims);
+  if (slot.state == PRIVATE) return sum;
+  if (slot.state == FREE) return slot.generation < GENERATIONS ? blend(sum, address(slot.younger), 0) : sum;
+  sum = blend(sum, <u32>(slot.hash >> 32), <u32>slot.hash);
+  sum = blend(sum, slot.first, slot.second);
+  return blend(sum, address(slot.younger), address(slot.elder));
+}
+
+function address(slot: Slot): u32 {
+  return <u32>changetype<usize>(slot);
 }
 
 function blend(sum: u64, high: u32, low: u32): u64 {

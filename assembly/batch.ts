@@ -1,9 +1,9 @@
 import { REFERENCES_MAX as REFERENCES_MAX_DEFAULT, Status, WORD_BYTES } from "../src/abi";
 import { find, touch } from "./hash-index";
 import { makeRoom, makeWords, scratch, words } from "./layout";
-import { sentinel } from "./lru";
+import { sentinel, shift } from "./lru";
 import * as pool from "./pool";
-import { ACTIVE, INACTIVE, PRIVATE, Slot, idOf, resolve, slotOf, some, vacant } from "./slots";
+import { ACTIVE, INACTIVE, PRIVATE, Slot, expiring, idOf, resolve, slotOf, some, vacant } from "./slots";
 
 // The verbs that the facade calls. Each takes a batch from the scratch page, checks it whole, and only then changes
 // anything. Words hold hashes (u64) or copy ids (f64). Results below zero are a Status, negated.
@@ -48,21 +48,9 @@ export function detail(): i32 {
   store<Slot>(wordAt(position), slot);
 }
 
-@inline function claim(position: i32, slot: Slot): void {
-  slot.claims++;
-  put(position, slot);
-}
-
-// Takes the claim of a word back, so that the batch may have its effect.
-@inline function settle(position: i32): Slot {
-  const slot = slotAt(position);
-  slot.claims--;
-  return slot;
-}
-
-// Takes back the claims of a batch that is refused.
-function unclaim(first: i32, count: i32, step: i32): void {
-  for (let position = first, left = count; left > 0; position += step, left--) settle(position);
+// Takes back the claims on the copies in the first words.
+function unclaim(count: i32): void {
+  for (let position = 0; position < count; position++) slotAt(position).claims--;
 }
 
 @inline function refuse(status: Status, position: i32): i32 {
@@ -89,49 +77,37 @@ export function match(length: i32): i32 {
  * `length` words and the hashes that lost their last copy behind them. Returns how many of the latter.
  */
 export function reserve(length: i32, fresh: u32): i32 {
-  const resident = claimResident(length);
-  if (resident < length) {
-    unclaim(0, resident, 1);
-    return refuse(Status.MissingPrefix, resident);
-  }
-  return reserveClaimed(length, fresh);
+  const resident = findPrefix(length);
+  return resident < length ? refuse(Status.MissingPrefix, resident) : reserveFound(length, fresh);
 }
 
 /** Does as `reserve` for the leading resident hashes, with room for `total` blocks in all; `detail` counts the pinned. */
 export function reserveResident(length: i32, total: u32): i32 {
-  const resident = claimResident(length);
+  const resident = findPrefix(length);
   assert(<u32>resident <= total); // the facade refuses more candidates than blocks
-  const removed = reserveClaimed(resident, total - <u32>resident);
+  const removed = reserveFound(resident, total - <u32>resident);
   if (removed >= 0) second = resident;
   return removed;
 }
 
-// How many inactive copies the claims of a prefix will hide from eviction.
-let hidden: u32 = 0;
-
-// Claims the oldest copy of each leading resident hash.
-function claimResident(length: i32): i32 {
+// Puts the slots of the oldest copies in place of the leading resident hashes, and counts them.
+function findPrefix(length: i32): i32 {
   expect(length);
-  hidden = 0;
   for (let position = 0; position < length; position++) {
     const slot = find(hashAt(position));
     if (!some(slot)) return position;
-    if (slot.claims == 0 && slot.state == INACTIVE) hidden++;
-    claim(position, slot);
+    put(position, slot);
   }
   return length;
 }
 
-function reserveClaimed(length: i32, fresh: u32): i32 {
+function reserveFound(length: i32, fresh: u32): i32 {
   const room = pool.room();
   const victims = fresh > room ? fresh - room : 0;
   const status = mayReserve(length, fresh, victims);
-  if (status != Status.Ok) {
-    unclaim(0, length, 1);
-    return refuse(status, length);
-  }
+  if (status != Status.Ok) return refuse(status, length);
   for (let position = 0; position < length; position++) {
-    const slot = settle(position);
+    const slot = slotAt(position);
     pool.pin(slot);
     putId(position, slot);
   }
@@ -142,12 +118,31 @@ function reserveClaimed(length: i32, fresh: u32): i32 {
 
 // Every reason against a reservation, before anything changes; the last one grows the memory.
 function mayReserve(length: i32, fresh: u32, victims: u32): Status {
-  if (victims > pool.evictable() - hidden) return Status.NoRoom;
+  let freed = victims;
+  // The prefix hides at most its length from eviction. Only where that is too much has it to be counted exactly.
+  if (victims > 0 && (<u64>victims + <u64>length > <u64>pool.evictable() || expiring > 0)) {
+    const hidden = claimPrefix(length);
+    const enough = victims <= pool.evictable() - hidden;
+    if (enough) freed = pool.reusable(victims);
+    unclaim(length);
+    if (!enough) return Status.NoRoom;
+  }
   const held = <u64>pool.references + <u64>pool.pins + <u64>pool.reserved;
   if (held + <u64>length + <u64>fresh > <u64>REFERENCES_MAX) return Status.ReferencesExhausted;
   const wanted = pool.reserved + fresh;
-  const slots = vacant() + pool.reusable(victims);
+  const slots = vacant() + freed;
   return makeRoom(<usize>length + <usize>victims, wanted > slots ? wanted - slots : 0, pool.slotsEnough());
+}
+
+// Claims the copies of a prefix. Returns how many are inactive, each counted once: pinning hides them from eviction.
+function claimPrefix(length: i32): u32 {
+  let hidden: u32 = 0;
+  for (let position = 0; position < length; position++) {
+    const slot = slotAt(position);
+    hidden += u32(slot.claims == 0 && slot.state == INACTIVE);
+    slot.claims++;
+  }
+  return hidden;
 }
 
 // Evicts from the head of the list and leaves the hashes that lost their last copy from `position` on.
@@ -155,7 +150,7 @@ function evict(position: i32, victims: u32): i32 {
   touchVictims(victims);
   let removed = 0;
   for (let left = victims; left > 0; left--) {
-    const victim = sentinel().next;
+    const victim = shift();
     const hash = victim.hash;
     if (pool.evict(victim)) store<u64>(wordAt(position + removed++), hash);
   }
@@ -211,12 +206,13 @@ export function cache(length: i32): i32 {
     const slot = resolve(idAt(position));
     const status = mayCache(slot);
     if (status != Status.Ok) {
-      unclaim(0, position, 1);
+      unclaim(position);
       return refuse(status, position);
     }
-    claim(position, slot);
+    slot.claims = 1;
+    put(position, slot);
   }
-  unclaim(0, length, 1);
+  unclaim(length);
   return cacheAll(length);
 }
 
@@ -237,28 +233,29 @@ function cacheAll(length: i32): i32 {
   return slot.claims == 0 ? Status.Ok : Status.DuplicateCopy;
 }
 
-/** Drops a reference of each id, in their order or, for a chain that was given head to tail, from its end. */
+/**
+ * Drops a reference of each id, in their order or, for a chain that was given head to tail, from its end. A release is
+ * easily taken back, so a batch is checked while it is done: when an id is refused, those before it get theirs again.
+ */
 export function release(length: i32, backwards: i32): i32 {
   expect(length);
   const first = backwards ? length - 1 : 0;
   const step = backwards ? -1 : 1;
-  for (let position = first, done = 0; done < length; position += step, done++) {
+  for (let position = first, left = length; left > 0; position += step, left--) {
     const slot = resolve(idAt(position));
     const status = mayRelease(slot);
     if (status != Status.Ok) {
-      unclaim(first, done, step);
+      for (let back = position - step; back != first - step; back -= step) pool.unrelease(slotOf(idAt(back)));
       return refuse(status, position);
     }
-    claim(position, slot);
+    pool.release(slot);
   }
-  for (let position = first, left = length; left > 0; position += step, left--) pool.release(settle(position));
   return Status.Ok;
 }
 
 @inline function mayRelease(slot: Slot): Status {
   if (!some(slot)) return Status.UnknownCopy;
-  if (slot.state == PRIVATE) return slot.claims == 0 ? Status.Ok : Status.DuplicateCopy;
-  return slot.state == ACTIVE && slot.claims < slot.refs ? Status.Ok : Status.NotReferenced;
+  return slot.state == PRIVATE || (slot.state == ACTIVE && slot.refs > 0) ? Status.Ok : Status.NotReferenced;
 }
 
 /** Lists ids of inactive copies, those after `id` in order of eviction (0: from the first victim), and counts them. */

@@ -1,4 +1,4 @@
-import { erase, find, insert, rename } from "./hash-index";
+import { erase, find, findOrInsert, rename } from "./hash-index";
 import { Slot, nil, some } from "./slots";
 
 // The physical copies of one hash, chained in order of caching. The index names the oldest. vLLM does not deduplicate:
@@ -6,15 +6,12 @@ import { Slot, nil, some } from "./slots";
 
 /** Adds a copy as the youngest of its hash. Returns whether it is the first, so that the hash became visible. */
 @inline export function append(slot: Slot): bool {
-  const oldest = find(slot.hash);
   slot.younger = nil();
-  if (some(oldest)) {
-    chain(slot, oldest);
-    return false;
-  }
   slot.elder = slot;
-  insert(slot);
-  return true;
+  const oldest = findOrInsert(slot);
+  if (!some(oldest)) return true;
+  chain(slot, oldest);
+  return false;
 }
 
 /** Takes a copy out of the chain of its hash. Returns whether it was the last, so that the hash is no longer visible. */

@@ -1,4 +1,4 @@
-import { Slot, nil } from "./slots";
+import { Slot, nil, some } from "./slots";
 
 // The index: from a hash to the slot of its oldest copy. Open addressing in buckets of one cache line:
 //
@@ -105,8 +105,31 @@ export function placeIndex(address: usize, bytes: usize): void {
   }
 }
 
+/** The oldest copy of the hash of a copy; or nil, and then the hash has an entry now, which names the copy. */
+@inline export function findOrInsert(slot: Slot): Slot {
+  const mixed = mix(slot.hash);
+  const tag = tagOf(mixed);
+  const bucket = bucketOf(mixed);
+  if (passed(bucket) != 0) return findOrInsertFar(slot);
+  for (let found = places(bucket, tag); found != 0; found &= found - 1) {
+    const other = slotAt(bucket, ctz(found));
+    if (other.hash == slot.hash) return other;
+  }
+  const free = places(bucket, 0);
+  if (free == 0) return findOrInsertFar(slot);
+  put(bucket, ctz(free), tag, slot);
+  return nil();
+}
+
+// The same where the entry may stand, or has to go, beyond its first bucket.
+function findOrInsertFar(slot: Slot): Slot {
+  const oldest = find(slot.hash);
+  if (!some(oldest)) insert(slot);
+  return oldest;
+}
+
 /** Adds the hash of a copy; it has no entry yet. There is always room: the places are at least 1.5 times the slots. */
-@inline export function insert(slot: Slot): void {
+export function insert(slot: Slot): void {
   const mixed = mix(slot.hash);
   let bucket = bucketOf(mixed);
   let free = places(bucket, 0);
@@ -115,8 +138,11 @@ export function placeIndex(address: usize, bytes: usize): void {
     bucket = following(bucket);
     free = places(bucket, 0);
   }
-  const place = ctz(free);
-  store<u8>(bucket + <usize>place, <u8>tagOf(mixed));
+  put(bucket, ctz(free), tagOf(mixed), slot);
+}
+
+@inline function put(bucket: usize, place: i32, tag: u32, slot: Slot): void {
+  store<u8>(bucket + <usize>place, <u8>tag);
   putSlot(bucket, place, slot);
   entries++;
 }

@@ -42,3 +42,14 @@ export function clear(): void {
   slot.pins = 0;
   inactive--;
 }
+
+/** Takes the first victim out of the list; the caller frees it. The list must not be empty. */
+@inline export function shift(): Slot {
+  const slot = sentinel().next;
+  const next = slot.next;
+  assert(slot.state == INACTIVE && next.prev == slot); // the sentinel is no victim; both neighbours agree
+  sentinel().next = next;
+  next.prev = sentinel();
+  inactive--;
+  return slot;
+}

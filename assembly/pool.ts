@@ -2,15 +2,16 @@ import { append, remove } from "./copies";
 import { inactive, link, sentinel, unlink } from "./lru";
 import {
   ACTIVE,
+  FREE,
   INACTIVE,
   PRIVATE,
   Slot,
-  expiring,
   give,
   isExpiring,
   recycled,
   retired,
   take,
+  ungive,
   untouched,
   vacant,
 } from "./slots";
@@ -57,10 +58,14 @@ export function takeBack(fresh: u32): void {
 
 /** Pins a cached copy: while a reservation holds it, it stays. */
 @inline export function pin(slot: Slot): void {
-  if (slot.state == INACTIVE) unlink(slot);
+  pins++;
+  if (slot.state == INACTIVE) {
+    unlink(slot);
+    slot.pins = 1;
+    return;
+  }
   assert(slot.state == ACTIVE); // a hash leads to cached copies only
   slot.pins++;
-  pins++;
 }
 
 /** Drops a pin. */
@@ -98,21 +103,31 @@ export function takeBack(fresh: u32): void {
   return append(slot);
 }
 
-/** Drops a reference: a private copy goes, a cached one that nobody holds becomes evictable. */
+/** Drops a reference that there is: a private copy goes, a cached one that nobody holds becomes evictable. */
 @inline export function release(slot: Slot): void {
   references--;
   if (slot.state == PRIVATE) {
     give(slot);
     return;
   }
-  assert(slot.state == ACTIVE && slot.refs > 0); // an inactive copy has no reference to drop
-  slot.refs--;
-  if (slot.refs == 0 && slot.pins == 0) link(slot);
+  const refs = slot.refs - 1; // the caller has seen that there is one
+  slot.refs = refs;
+  if (refs == 0 && slot.pins == 0) link(slot);
 }
 
-/** Evicts a copy that nobody holds. Returns whether its hash lost its last copy. */
+/** Takes back the last `release`, of this copy. */
+export function unrelease(slot: Slot): void {
+  references++;
+  if (slot.state == FREE) {
+    ungive(slot);
+    return;
+  }
+  if (slot.state == INACTIVE) unlink(slot);
+  slot.refs++;
+}
+
+/** Evicts the copy that was released first. Returns whether its hash lost its last copy. */
 @inline export function evict(slot: Slot): bool {
-  unlink(slot);
   const last = remove(slot);
   give(slot);
   return last;
@@ -125,7 +140,6 @@ export function takeBack(fresh: u32): void {
 
 /** Counts the slots that eviction would free among the first victims, passing over copies that a batch has claimed. */
 export function reusable(victims: u32): u32 {
-  if (expiring == 0) return victims; // nothing can retire: no need to look
   let count: u32 = 0;
   let slot = sentinel().next;
   for (let left = victims; left > 0; slot = slot.next) {

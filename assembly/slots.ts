@@ -143,6 +143,20 @@ function takeUntouched(): Slot {
   recycled++;
 }
 
+/** Takes back the last `give`, of this slot and as a private copy. */
+export function ungive(slot: Slot): void {
+  assert(slot.state == FREE);
+  slot.stamp = ((slot.generation - 1) << STATE_BITS) | PRIVATE;
+  if (isExpiring(slot)) {
+    retired--;
+    expiring++;
+    return;
+  }
+  assert(freed == slot); // it was the last
+  freed = slot.younger;
+  recycled--;
+}
+
 /** Tells whether a copy is in the last generation of its slot, so that freeing it retires the slot. */
 @inline export function isExpiring(slot: Slot): bool {
   return slot.generation == GENERATION_LAST;
@@ -162,7 +176,8 @@ function takeUntouched(): Slot {
 @inline export function resolve(id: f64): Slot {
   const bits = <u64><i64>id; // saturates: NaN and what is out of range cannot come back equal
   const number = <u32>(bits & NUMBER_MASK);
-  if (number >= untouched || number == 0 || <f64><i64>bits != id) return nil();
+  if (number >= untouched || <f64><i64>bits != id) return nil();
   const slot = at(number);
-  return bits >> SLOT_BITS_DEFAULT == <u64>slot.generation && slot.state != FREE ? slot : nil();
+  const stamp = slot.stamp; // the sentinel is free for ever
+  return bits >> SLOT_BITS_DEFAULT == <u64>(stamp >>> STATE_BITS) && (stamp & STATE_MASK) != FREE ? slot : nil();
 }

@@ -159,14 +159,14 @@ export class BlockPool implements ReservingPool {
   /** Turns the pins of a reservation into references. Returns the ids head to tail; the second time there are none. */
   activatePrefix(reservation: BlockReservation): Float64Array {
     const core = this.#open();
-    const ids = Reservation.takePinned(Reservation.of(reservation, this));
-    core.ids.set(ids);
+    const pins = Reservation.takePinned(Reservation.of(reservation, this));
+    core.ids.set(pins);
     try {
-      core.exports.activate(ids.length);
+      core.exports.activate(pins.length);
     } catch (trap) {
       throw this.#stop(core, trap);
     }
-    return ids;
+    return core.handOver(pins);
   }
 
   /**
@@ -187,7 +187,7 @@ export class BlockPool implements ReservingPool {
     const count = own.freshLength;
     core.ensure(count);
     this.#allocatePrivate(core, own, count);
-    return core.takeIds(0, count);
+    return core.takeIds(count);
   }
 
   /**
@@ -212,7 +212,7 @@ export class BlockPool implements ReservingPool {
     Reservation.checkFresh(own, count);
     core.putHashes(hashes, count, "hashes");
     const visible = this.#allocateCached(core, own, count);
-    return { ids: core.takeIds(0, count), visible };
+    return { ids: core.takeIds(count), visible };
   }
 
   /**
@@ -226,7 +226,7 @@ export class BlockPool implements ReservingPool {
     const core = this.#open();
     core.putId(id);
     core.putHash(hash, 1, "hash");
-    return this.#cache(core, 1) > 0;
+    return this.#cache(core, [id]) > 0;
   }
 
   /** Caches private copies, all or none: the hash for an id stands at its index. Returns how many became visible. */
@@ -239,7 +239,7 @@ export class BlockPool implements ReservingPool {
     }
     core.putHashes(hashes, ids.length, "hashes");
     core.putIds(ids);
-    return this.#cache(core, ids.length);
+    return this.#cache(core, ids);
   }
 
   /**
@@ -251,21 +251,21 @@ export class BlockPool implements ReservingPool {
   release(id: BlockCopyId): void {
     const core = this.#open();
     core.putId(id);
-    this.#release(core, 1, 0);
+    this.#release(core, [id], 0);
   }
 
   /** Drops a reference of each copy, all or none, in the order of eviction: leaf first. */
   releaseAll(ids: CopyIds): void {
     const core = this.#open();
     core.putIds(ids);
-    this.#release(core, ids.length, 0);
+    this.#release(core, ids, 0);
   }
 
   /** Drops a reference of each copy of a chain, all or none: ids head to tail, released backwards. */
   releaseChain(ids: CopyIds): void {
     const core = this.#open();
     core.putIds(ids);
-    this.#release(core, ids.length, 1);
+    this.#release(core, ids, 1);
   }
 
   /** Gives back what a reservation has not used, pins from leaf to root. Does nothing when nothing is left. */
@@ -331,7 +331,7 @@ export class BlockPool implements ReservingPool {
   #outcome(core: CoreInstance, pinned: number, fresh: number, removed: number): ReserveOutcome {
     core.refresh();
     return {
-      reservation: new Reservation(this, core.takeIds(0, pinned), fresh),
+      reservation: new Reservation(this, core.takePins(pinned), fresh),
       removed: core.takeHashes(pinned, removed),
     };
   }
@@ -375,35 +375,36 @@ export class BlockPool implements ReservingPool {
     return visible;
   }
 
-  #cache(core: CoreInstance, count: number): number {
+  #cache(core: CoreInstance, ids: CopyIds): number {
     let visible: number;
     try {
-      visible = core.exports.cache(count);
+      visible = core.exports.cache(ids.length);
     } catch (trap) {
       throw this.#stop(core, trap);
     }
-    if (visible < 0) throw copyError(core, -visible);
+    if (visible < 0) throw copyError(core, -visible, ids);
     return visible;
   }
 
-  #release(core: CoreInstance, count: number, backwards: number): void {
+  #release(core: CoreInstance, ids: CopyIds, backwards: number): void {
     let status: number;
     try {
-      status = -core.exports.release(count, backwards);
+      status = -core.exports.release(ids.length, backwards);
     } catch (trap) {
       throw this.#stop(core, trap);
     }
-    if (status !== Status.Ok) throw copyError(core, status);
+    if (status !== Status.Ok) throw copyError(core, status, ids, backwards);
   }
 }
 
-// The refused word still holds the id that was passed.
-function copyError(core: CoreInstance, status: number): KvrouteError {
+// What the core says about an id of a batch. A private copy that the batch itself has released is unknown the second time.
+function copyError(core: CoreInstance, status: number, ids: CopyIds, backwards = 0): KvrouteError {
   const index = core.exports.detail();
-  const id = core.ids[index] as number;
+  const id = ids[index] as number;
+  const first = backwards ? ids.lastIndexOf(id) : ids.indexOf(id);
   switch (status) {
     case Status.UnknownCopy:
-      return new UnknownCopyError(id, index);
+      return first === index || first < 0 ? new UnknownCopyError(id, index) : new DuplicateCopyError(id, index);
     case Status.NotReferenced:
       return new NotReferencedError(id, index);
     case Status.AlreadyCached:
@@ -412,7 +413,6 @@ function copyError(core: CoreInstance, status: number): KvrouteError {
       return new DuplicateCopyError(id, index);
   }
 }
-
 function checkCapacity(capacity: unknown): number {
   if (typeof capacity === "number" && Number.isInteger(capacity) && capacity >= 1 && capacity <= CAPACITY_MAX) {
     return capacity;

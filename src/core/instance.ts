@@ -67,7 +67,7 @@ export class CoreInstance {
   putHashes(hashes: Hashes, from: number, what: string): void {
     this.ensure(from + hashes.length);
     if (hashes instanceof BigUint64Array) {
-      this.hashes.set(hashes, from);
+      if (hashes.length > 0) this.hashes.set(hashes, from); // `set` refuses a detached array, which holds nothing
       return;
     }
     for (let index = 0; index < hashes.length; index++) {
@@ -87,7 +87,7 @@ export class CoreInstance {
     if (!(ids instanceof Float64Array)) {
       for (let index = 0; index < ids.length; index++) checkId(ids[index], `ids[${index}]`);
     }
-    this.ids.set(ids);
+    if (ids.length > 0) this.ids.set(ids); // `set` refuses a detached array, which holds nothing
   }
 
   /** Writes one copy id to the first word of the page. */
@@ -95,18 +95,32 @@ export class CoreInstance {
     this.ids[0] = checkId(id, "id");
   }
 
-  /** Copies ids from the page into an array of the caller's own. */
-  takeIds(from: number, count: number): Float64Array {
+  /** Copies ids from the first words of the page into an array for a caller. */
+  takeIds(count: number): Float64Array {
     const taken = this.#results.ids(count);
     if (count <= LOOP_MAX) {
-      for (let index = 0; index < count; index++) taken[index] = this.ids[from + index] as number;
+      for (let index = 0; index < count; index++) taken[index] = this.ids[index] as number;
     } else {
-      taken.set(this.ids.subarray(from, from + count));
+      taken.set(this.ids.subarray(0, count));
     }
     return taken;
   }
 
-  /** Copies hashes from the page into an array of the caller's own. */
+  /** Copies ids from the first words of the page into a plain array. */
+  takePins(count: number): number[] {
+    const taken = new Array<number>(count);
+    for (let index = 0; index < count; index++) taken[index] = this.ids[index] as number;
+    return taken;
+  }
+
+  /** Copies pinned ids into an array for a caller. */
+  handOver(pins: readonly number[]): Float64Array {
+    const ids = this.#results.ids(pins.length);
+    ids.set(pins);
+    return ids;
+  }
+
+  /** Copies hashes from the page into an array for a caller. */
   takeHashes(from: number, count: number): BigUint64Array {
     const taken = this.#results.hashes(count);
     if (count > 0) taken.set(this.hashes.subarray(from, from + count));

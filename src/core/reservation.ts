@@ -22,17 +22,23 @@ export interface ReservingPool {
   cancel(reservation: BlockReservation): void;
 }
 
-/** No pins: what a reservation holds once they are activated. */
-const EMPTY = /* @__PURE__ */ new Float64Array(0);
+/**
+ * Ids of pinned copies. A plain array of the reservation's own: the typed arrays that users get may share a buffer, which
+ * they may transfer away.
+ */
+export type Pins = readonly number[];
+
+/** What a reservation holds once its pins are activated. */
+const NO_PINS: Pins = /* @__PURE__ */ Object.freeze([]);
 
 /** The reservation as its pool sees it. Users see the two lengths. */
 export class Reservation implements BlockReservation {
   #pool: ReservingPool;
-  #pinned: Float64Array;
+  #pinned: Pins;
   #fresh: number;
   #closed = false;
 
-  constructor(pool: ReservingPool, pinned: Float64Array, fresh: number) {
+  constructor(pool: ReservingPool, pinned: Pins, fresh: number) {
     this.#pool = pool;
     this.#pinned = pinned;
     this.#fresh = fresh;
@@ -64,14 +70,14 @@ export class Reservation implements BlockReservation {
   }
 
   /** The ids of the pinned copies, head to tail. */
-  static pinned(reservation: Reservation): Float64Array {
+  static pinned(reservation: Reservation): Pins {
     return reservation.#pinned;
   }
 
   /** Hands the pinned ids over; the reservation holds none afterwards. */
-  static takePinned(reservation: Reservation): Float64Array {
+  static takePinned(reservation: Reservation): Pins {
     const pinned = reservation.#pinned;
-    reservation.#pinned = EMPTY;
+    reservation.#pinned = NO_PINS;
     return pinned;
   }
 
@@ -88,7 +94,7 @@ export class Reservation implements BlockReservation {
   /** Ends the reservation. */
   static close(reservation: Reservation): void {
     reservation.#closed = true;
-    reservation.#pinned = EMPTY;
+    reservation.#pinned = NO_PINS;
     reservation.#fresh = 0;
   }
 }

@@ -190,6 +190,16 @@ refusals("lengths", [
   ],
 ]);
 
+const endless = new Array<never>(2 ** 26); // has a length, and no elements that would take memory
+
+refusals("batches beyond all bounds", [
+  ["matchPrefix", ({ pool }) => pool.matchPrefix(endless), ArgumentRangeError, /at most 16777216, got 67108864\.$/],
+  ["reserve", ({ pool }) => pool.reserve(endless, 0), ArgumentRangeError, /at most 16777216, got 67108864\.$/],
+  ["releaseAll", ({ pool }) => pool.releaseAll(endless), ArgumentRangeError, /at most 16777216, got 67108864\.$/],
+  ["releaseChain", ({ pool }) => pool.releaseChain(endless), ArgumentRangeError, /at most 16777216, got 67108864\.$/],
+  ["cacheAll", ({ pool }) => pool.cacheAll(endless, endless), ArgumentRangeError, /at most 16777216, got \d+\.$/],
+]);
+
 refusals("reservations that are none", [
   ["null", ({ pool }) => pool.cancel(wrong(null)), ForeignReservationError, /^Expected/],
   [

@@ -1,6 +1,5 @@
 import type { PoolUnderTest, Subject } from "../support/pool-under-test.js";
-import { outcomeOf, Side } from "../support/side.js";
-import { naive } from "../support/subjects.js";
+import type { Side } from "../support/side.js";
 import type { NaivePool } from "./naive-pool.js";
 import { Stage } from "./stage.js";
 import type { Call } from "./world.js";
@@ -30,28 +29,35 @@ export function explore<P extends PoolUnderTest>(
   { capacity, depth, start = [] }: { capacity: number; depth: number; start?: readonly Call[] },
 ): Explored {
   const explored = { sequences: 0n, paths: 0 };
-  const { stackTraceLimit } = Error;
-  Error.stackTraceLimit = 0; // hundreds of thousands of refusals, of which nobody reads the stack
-  try {
+  withoutStacks(() => {
     const stage = new Stage(subject, capacity, [A, B]);
     stage.at(start);
     const counts = branch(stage, [...start], depth, explored);
     explored.sequences = counts.reduce((sum, count) => sum + count, 0n);
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit;
-  }
+  });
   return explored;
 }
 
-/** Counts the same sequences without any pruning, on the naive pool alone. */
-export function enumerate(capacity: number, depth: number): bigint {
-  const count = (path: readonly Call[], left: number): bigint => {
+/** Runs the same sequences, each on its own from the start, refused operations included. Returns how many there are. */
+export function enumerate<P extends PoolUnderTest>(subject: Subject<P>, capacity: number, depth: number): bigint {
+  const stage = new Stage(subject, capacity, [A, B]);
+  const visit = (path: readonly Call[], left: number): bigint => {
+    stage.at(path);
     if (left === 0) return 1n;
-    const model = new Side(naive.create({ capacity }));
-    for (const call of path) outcomeOf(() => call.act(model));
-    return alphabet(model).reduce((sum, call) => sum + count([...path, call], left - 1), 1n);
+    return alphabet(stage.model).reduce((sum, call) => sum + visit([...path, call], left - 1), 1n);
   };
-  return count([], depth);
+  return withoutStacks(() => visit([], depth));
+}
+
+/** Refusals come by the hundred thousand, and nobody reads their stacks. */
+function withoutStacks<T>(run: () => T): T {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  try {
+    return run();
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
 }
 
 /** Explores what may follow a path. Returns how many sequences of 0, 1, … operations follow it. */

@@ -18,8 +18,12 @@ export interface Walk {
   readonly replay?: { readonly seed: number; readonly path?: string; readonly replayPath?: string };
 }
 
-/** Random calls on a pool and on the naive one side by side; fails with the shortest sequence that shows a difference. */
-export function randomWalk<P extends PoolUnderTest>(subject: Subject<P>, walk: Walk): void {
+/**
+ * Makes random calls on a pool and on the naive one side by side; fails with the shortest sequence that shows a difference.
+ *
+ * @returns how many calls met a limit
+ */
+export function randomWalk<P extends PoolUnderTest>(subject: Subject<P>, walk: Walk): number {
   const { space, runs, commandsMax, memory, extra = [], shrink = true, replay = {} } = walk;
   const verbs = fc.commands([poolCommands(space, memory !== undefined), ...extra], {
     maxCommands: commandsMax,
@@ -27,10 +31,13 @@ export function randomWalk<P extends PoolUnderTest>(subject: Subject<P>, walk: W
     ...replay,
   });
   const limits = memory?.map((maxMemoryBytes) => ({ maxMemoryBytes, limitsAllowed: true })) ?? fc.constant({});
+  let limited = 0;
   const property = fc.property(space.capacity, limits, verbs, (capacity, options, commands) => {
     const world = new World(subject, { capacity, ...options });
     fc.modelRun(() => ({ model: world as unknown as World, real: world.real.pool as PoolUnderTest }), commands);
     world.compareAll();
+    limited += world.limited.length;
   });
   fc.assert(property, { numRuns: runs, endOnFailure: !shrink, ...replay });
+  return limited;
 }

@@ -27,6 +27,11 @@ export class Stage<P extends PoolUnderTest> {
     this.#real = new Side(subject.create({ capacity }));
   }
 
+  /** The naive pool where both stand. */
+  get model(): Side<NaivePool> {
+    return this.#model;
+  }
+
   /** Tells the calls that change something after a path from those that are refused or have no effect. */
   sort(path: readonly Call[], alphabet: (model: Side<NaivePool>) => Call[]): { changing: Call[]; refused: Call[] } {
     let model = this.#modelAfter(path);

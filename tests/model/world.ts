@@ -39,10 +39,6 @@ export class World<P extends PoolUnderTest = PoolUnderTest> {
     this.real = new Side(pool, otherPool(subject).reservation(1));
   }
 
-  get hashes(): ReadonlySet<bigint> {
-    return this.#hashes;
-  }
-
   /** Remembers hashes that were used, so that they are looked up from now on. */
   know(hashes: Iterable<bigint>): void {
     for (const hash of hashes) this.#hashes.add(hash);

@@ -119,4 +119,37 @@ export const batchLaws = [
     removed.fill(0n);
     expect(pool.inactiveIds()).toEqual(last);
   }),
+
+  law("a result may be given away to another thread, and nothing else changes", (create) => {
+    const pool = create({ capacity: 60 });
+    const hashes = BigUint64Array.from({ length: 20 }, (_, i) => BigInt(i));
+    const { ids } = pool.allocateAllCached(reserved(pool, [], 20).reservation, hashes);
+    const kept = [...ids];
+    pool.releaseChain(ids);
+    const first = reserved(pool, [...hashes], 20).reservation;
+    const others = [pool.inactiveIds(), pool.allocateAllPrivate(first)].map((result) => give(result));
+    pool.releaseAll(others[1] as Float64Array);
+    expect(first.length).toBe(20);
+    expect([...pool.activatePrefix(first)]).toEqual(kept);
+    expect([...ids]).toEqual(kept);
+    pool.releaseChain(ids);
+    const { removed } = reserved(pool, [], 50);
+    expect(give(removed)).toEqual(BigUint64Array.from({ length: 10 }, (_, i) => BigInt(19 - i)));
+  }),
+
+  law("an empty result may be given away as often as there is one", (create) => {
+    const pool = create({ capacity: 4 });
+    for (let i = 0; i < 2; i++) {
+      const { reservation, removed } = reserved(pool, [], 0);
+      expect(give(removed)).toHaveLength(0);
+      expect(give(pool.activatePrefix(reservation))).toHaveLength(0);
+      expect(give(pool.allocateAllPrivate(reservation))).toHaveLength(0);
+      expect(give(pool.inactiveIds())).toHaveLength(0);
+    }
+  }),
 ];
+
+/** Moves an array's buffer, as `postMessage` does with what it is told to transfer. */
+function give<T extends Float64Array | BigUint64Array>(array: T): T {
+  return structuredClone(array, { transfer: [array.buffer as ArrayBuffer] });
+}
