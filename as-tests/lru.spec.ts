@@ -12,10 +12,14 @@ let d: Slot = nil();
 function idle(hash: u64): Slot {
   const slot = take();
   slot.hash = hash;
+  revive(slot);
+  return slot;
+}
+
+function revive(slot: Slot): void {
   slot.state = ACTIVE;
   slot.refs = 0;
   slot.pins = 0;
-  return slot;
 }
 
 // The list as its hashes, from the first victim on and back again.
@@ -125,12 +129,9 @@ describe("lru", () => {
     }).toThrow("there is no victim");
     expect(order()).toBe("|");
     expect(inactive).toBe(0);
-    a.state = ACTIVE;
-    b.state = ACTIVE;
-    c.state = ACTIVE;
-    a.refs = a.pins = 0;
-    b.refs = b.pins = 0;
-    c.refs = c.pins = 0;
+    revive(a);
+    revive(b);
+    revive(c);
   });
 
   it("a list that is cleared is empty", () => {

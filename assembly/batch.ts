@@ -3,7 +3,7 @@ import { find, touch } from "./hash-index";
 import { makeRoom, makeWords, scratch, words } from "./layout";
 import { sentinel, shift } from "./lru";
 import * as pool from "./pool";
-import { ACTIVE, INACTIVE, PRIVATE, Slot, expiring, idOf, resolve, slotOf, some, vacant } from "./slots";
+import { INACTIVE, PRIVATE, Slot, expiring, idOf, resolve, slotOf, some, vacant } from "./slots";
 
 // The verbs that the facade calls. Each takes a batch from the scratch page, checks it whole, and only then changes
 // anything. Words hold hashes (u64) or copy ids (f64). Results below zero are a Status, negated.
@@ -243,19 +243,13 @@ export function release(length: i32, backwards: i32): i32 {
   const step = backwards ? -1 : 1;
   for (let position = first, left = length; left > 0; position += step, left--) {
     const slot = resolve(idAt(position));
-    const status = mayRelease(slot);
+    const status = some(slot) ? pool.release(slot) : Status.UnknownCopy;
     if (status != Status.Ok) {
       for (let back = position - step; back != first - step; back -= step) pool.unrelease(slotOf(idAt(back)));
       return refuse(status, position);
     }
-    pool.release(slot);
   }
   return Status.Ok;
-}
-
-@inline function mayRelease(slot: Slot): Status {
-  if (!some(slot)) return Status.UnknownCopy;
-  return slot.state == PRIVATE || (slot.state == ACTIVE && slot.refs > 0) ? Status.Ok : Status.NotReferenced;
 }
 
 /** Lists ids of inactive copies, those after `id` in order of eviction (0: from the first victim), and counts them. */

@@ -20,7 +20,7 @@ export function clear(): void {
 
 /** Appends an active copy that lost its last reference and pin: it will be evicted after all that are there. */
 @inline export function link(slot: Slot): void {
-  assert(slot.state == ACTIVE && slot.refs == 0 && slot.pins == 0); // only a copy that nobody holds may be evicted
+  assert((slot.refs | slot.pins) == 0); // only a copy that nobody holds, and that has no links there yet
   const last = sentinel().prev;
   slot.state = INACTIVE;
   slot.prev = last;

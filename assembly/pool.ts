@@ -1,3 +1,4 @@
+import { Status } from "../src/abi";
 import { append, remove } from "./copies";
 import { inactive, link, sentinel, unlink } from "./lru";
 import {
@@ -103,16 +104,19 @@ export function takeBack(fresh: u32): void {
   return append(slot);
 }
 
-/** Drops a reference that there is: a private copy goes, a cached one that nobody holds becomes evictable. */
-@inline export function release(slot: Slot): void {
-  references--;
-  if (slot.state == PRIVATE) {
+/** Drops a reference, or says why not: a private copy goes, a cached one that nobody holds becomes evictable. */
+@inline export function release(slot: Slot): Status {
+  const state = slot.state;
+  if (state == PRIVATE) {
     give(slot);
-    return;
+  } else {
+    const refs = slot.refs;
+    if (state != ACTIVE || refs == 0) return Status.NotReferenced;
+    slot.refs = refs - 1;
+    if (refs == 1 && slot.pins == 0) link(slot);
   }
-  const refs = slot.refs - 1; // the caller has seen that there is one
-  slot.refs = refs;
-  if (refs == 0 && slot.pins == 0) link(slot);
+  references--;
+  return Status.Ok;
 }
 
 /** Takes back the last `release`, of this copy. */

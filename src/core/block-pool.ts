@@ -160,13 +160,13 @@ export class BlockPool implements ReservingPool {
   activatePrefix(reservation: BlockReservation): Float64Array {
     const core = this.#open();
     const pins = Reservation.takePinned(Reservation.of(reservation, this));
-    core.ids.set(pins);
+    core.putPins(pins);
     try {
       core.exports.activate(pins.length);
     } catch (trap) {
       throw this.#stop(core, trap);
     }
-    return core.handOver(pins);
+    return core.takeIds(pins.length);
   }
 
   /**
@@ -274,7 +274,7 @@ export class BlockPool implements ReservingPool {
     const own = Reservation.of(reservation, this);
     if (own.length === 0) return;
     const pinned = Reservation.pinned(own);
-    core.ids.set(pinned);
+    core.putPins(pinned);
     try {
       core.exports.cancel(pinned.length, own.freshLength);
     } catch (trap) {

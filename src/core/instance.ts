@@ -1,5 +1,5 @@
 import { module as coreModule, instantiate } from "#core";
-import { BATCH_MAX, PAGE_BYTES, PAGES_MAX, Panic, Status, WORD_BYTES } from "../abi.js";
+import { BATCH_MAX, PAGE_BYTES, PAGES_MAX, Panic, Status } from "../abi.js";
 import {
   ArgumentRangeError,
   ArgumentTypeError,
@@ -71,28 +71,33 @@ export class CoreInstance {
       return;
     }
     for (let index = 0; index < hashes.length; index++) {
-      const hash = hashes[index] as unknown;
-      this.hashes[from + index] = checkHash(hash, `${what}[${index}]`);
+      const hash = hashes[index];
+      if (!isHash(hash)) throw hashError(hash, `${what}[${index}]`);
+      this.hashes[from + index] = hash;
     }
   }
 
   /** Writes one hash to a word of the page. */
   putHash(hash: unknown, word: number, what: string): void {
-    this.hashes[word] = checkHash(hash, what);
+    if (!isHash(hash)) throw hashError(hash, what);
+    this.hashes[word] = hash;
   }
 
   /** Writes copy ids to the page from its first word on. Any number may stand there: the core knows its copies. */
   putIds(ids: CopyIds): void {
     this.ensure(ids.length);
     if (!(ids instanceof Float64Array)) {
-      for (let index = 0; index < ids.length; index++) checkId(ids[index], `ids[${index}]`);
+      for (let index = 0; index < ids.length; index++) {
+        if (typeof ids[index] !== "number") throw idError(ids[index], `ids[${index}]`);
+      }
     }
     if (ids.length > 0) this.ids.set(ids); // `set` refuses a detached array, which holds nothing
   }
 
   /** Writes one copy id to the first word of the page. */
   putId(id: unknown): void {
-    this.ids[0] = checkId(id, "id");
+    if (typeof id !== "number") throw idError(id, "id");
+    this.ids[0] = id;
   }
 
   /** Copies ids from the first words of the page into an array for a caller. */
@@ -113,11 +118,9 @@ export class CoreInstance {
     return taken;
   }
 
-  /** Copies pinned ids into an array for a caller. */
-  handOver(pins: readonly number[]): Float64Array {
-    const ids = this.#results.ids(pins.length);
-    ids.set(pins);
-    return ids;
+  /** Writes pinned ids to the first words of the page. */
+  putPins(pins: readonly number[]): void {
+    for (let index = 0; index < pins.length; index++) this.ids[index] = pins[index] as number;
   }
 
   /** Copies hashes from the page into an array for a caller. */
@@ -167,21 +170,18 @@ function memoryLimit(bytes: number | undefined): number {
   return Math.min(bytes, most);
 }
 
-function checkHash(hash: unknown, what: string): bigint {
-  if (typeof hash !== "bigint") {
-    throw new ArgumentTypeError(`Expected ${what} to be a bigint, a hash of 64 bits, got ${describe(hash)}.`);
-  }
-  if (hash < 0n || hash > HASH_MAX) {
-    throw new ArgumentRangeError(`Expected ${what} to be from 0 to ${HASH_MAX}, got ${hash}.`);
-  }
-  return hash;
+function isHash(hash: unknown): hash is bigint {
+  return typeof hash === "bigint" && hash >= 0n && hash <= HASH_MAX;
 }
 
-function checkId(id: unknown, what: string): number {
-  if (typeof id !== "number") {
-    throw new ArgumentTypeError(`Expected ${what} to be a number, the id of a copy, got ${describe(id)}.`);
-  }
-  return id;
+function hashError(hash: unknown, what: string): ArgumentTypeError | ArgumentRangeError {
+  return typeof hash === "bigint"
+    ? new ArgumentRangeError(`Expected ${what} to be from 0 to ${HASH_MAX}, got ${hash}.`)
+    : new ArgumentTypeError(`Expected ${what} to be a bigint, a hash of 64 bits, got ${describe(hash)}.`);
+}
+
+function idError(id: unknown, what: string): ArgumentTypeError {
+  return new ArgumentTypeError(`Expected ${what} to be a number, the id of a copy, got ${describe(id)}.`);
 }
 
 /** Says in an error what a caller passed: its type, and its value where that is short. */
@@ -191,5 +191,3 @@ export function describe(value: unknown): string {
   return `the ${typeof value} ${typeof value === "string" ? JSON.stringify(value) : value}`;
 }
 
-/** The byte length of a word, for callers that count memory. */
-export const wordBytes: number = WORD_BYTES;

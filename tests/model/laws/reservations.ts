@@ -98,6 +98,11 @@ export const reservationLaws = [
     const { removed, reservation } = reserved(pool, [1n, 1n, 1n], 1);
     expect([...removed]).toEqual([2n]);
     expect(reservation.length).toBe(4);
+
+    const larger = create({ capacity: 5 });
+    idle(larger, 1n, 2n, 3n, 4n, 5n);
+    expect(larger.reserve([1n, 1n, 2n], 4)).toBeNull();
+    expect([...reserved(larger, [1n, 1n, 2n], 3).removed]).toEqual([3n, 4n, 5n]);
   }),
 
   law("a prefix that is active hides no eviction candidate", (create) => {
