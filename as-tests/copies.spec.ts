@@ -25,7 +25,7 @@ function chain(hash: u64 = HASH): string {
   let list = "";
   const oldest = find(hash);
   let youngest = oldest;
-  for (let slot = oldest; some(slot); slot = slot.younger) {
+  for (let slot = oldest, left = 15; some(slot) && left > 0; slot = slot.younger, left--) {
     list += slot.number.toString();
     if (slot != oldest && slot.elder != youngest) list += "!";
     if (isOldest(slot) != (slot == oldest)) list += "?";

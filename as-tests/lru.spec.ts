@@ -1,5 +1,5 @@
 import { clear, inactive, link, sentinel, shift, unlink } from "../assembly/lru";
-import { ACTIVE, INACTIVE, PRIVATE, Slot, give, nil, take } from "../assembly/slots";
+import { ACTIVE, INACTIVE, Slot, give, nil, take } from "../assembly/slots";
 import { verify } from "../assembly/verify";
 import { open } from "./support";
 
@@ -22,12 +22,16 @@ function revive(slot: Slot): void {
   slot.pins = 0;
 }
 
-// The list as its hashes, from the first victim on and back again.
+// The list as its hashes, from the first victim on and back again; nine at most, so that a broken one ends.
 function order(): string {
   let forwards = "";
-  for (let slot = sentinel().next; slot != sentinel(); slot = slot.next) forwards += slot.hash.toString();
+  for (let slot = sentinel().next, left = 9; slot != sentinel() && left > 0; slot = slot.next, left--) {
+    forwards += slot.hash.toString();
+  }
   let backwards = "";
-  for (let slot = sentinel().prev; slot != sentinel(); slot = slot.prev) backwards += slot.hash.toString();
+  for (let slot = sentinel().prev, left = 9; slot != sentinel() && left > 0; slot = slot.prev, left--) {
+    backwards += slot.hash.toString();
+  }
   return `${forwards}|${backwards}`;
 }
 
@@ -116,12 +120,13 @@ describe("lru", () => {
   });
 
   it("the first victim is taken out as it is, to be freed", () => {
+    expect(order()).toBe("231|132");
     expect(shift() == b).toBe(true);
     expect(b.state).toBe(INACTIVE);
-    expect(order()).toBe("13|31");
+    expect(order()).toBe("31|13");
     expect(inactive).toBe(2);
-    expect(shift() == a).toBe(true);
     expect(shift() == c).toBe(true);
+    expect(shift() == a).toBe(true);
     expect(order()).toBe("|");
     expect(inactive).toBe(0);
     expect(() => {
@@ -152,9 +157,6 @@ describe("lru", () => {
     a.pins = 1;
     expect(() => link(a)).toThrow("a pin");
     a.pins = 0;
-    a.state = PRIVATE;
-    expect(() => link(a)).toThrow("a private copy");
-    a.state = ACTIVE;
     expect(order()).toBe("|");
   });
 

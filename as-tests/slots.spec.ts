@@ -41,7 +41,7 @@ function answers(id: f64): bool {
 // A slot that has generations left, so that freeing it does not retire it.
 function takeYoung(): Slot {
   let slot = take();
-  while (isExpiring(slot)) slot = take();
+  for (let left = slots; left > 0 && isExpiring(slot); left--) slot = take();
   return slot;
 }
 
@@ -103,7 +103,7 @@ describe("slots", () => {
     const before = vacant();
     const recycledSlot = take();
     expect(vacant()).toBe(before - 1);
-    for (let left = before - 1; left > 0; left--) take();
+    for (let left = slots - 2; left > 0; left--) take();
     expect(vacant()).toBe(0);
     expect(untouched).toBe(slots);
     for (let number = slots - 1; number > 0; number--) if (number != recycledSlot.number) give(at(number));
@@ -196,7 +196,7 @@ describe("slots", () => {
     const beyond = at(slots - 1);
     beyond.stamp = PRIVATE;
     expect(answers(idOf(beyond))).toBe(false);
-    while (untouched < slots) take();
+    for (let left = vacant(); left > 0; left--) take();
     expect(answers(idOf(beyond))).toBe(true);
     giveAll();
   });
@@ -210,7 +210,7 @@ describe("slots", () => {
   it("a copy is expiring in the last generation of its slot only", () => {
     const before = retired;
     spent = take();
-    while (spent.generation < GENERATIONS - 1) {
+    for (let generation = spent.generation; generation < GENERATIONS - 1; generation++) {
       expect(expiring).toBe(0);
       expect(isExpiring(spent)).toBe(false);
       give(spent);
@@ -230,7 +230,8 @@ describe("slots", () => {
 
   it("a slot whose generations are spent never comes back", () => {
     expect(spent.generation).toBe(GENERATIONS);
-    while (vacant() > 0) expect(take().number).not.toBe(spent.number);
+    for (let left = vacant(); left > 0; left--) expect(take().number).not.toBe(spent.number);
+    expect(vacant()).toBe(0);
     for (let generation: u32 = 0; generation <= GENERATIONS; generation++) {
       expect(answers(<f64>generation * A_GENERATION + <f64>spent.number)).toBe(false);
     }

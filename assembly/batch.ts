@@ -1,5 +1,5 @@
 import { REFERENCES_MAX as REFERENCES_MAX_DEFAULT, Status, WORD_BYTES } from "../src/abi";
-import { find, touch } from "./hash-index";
+import { find } from "./hash-index";
 import { makeRoom, makeWords, scratch, words } from "./layout";
 import { sentinel, shift } from "./lru";
 import * as pool from "./pool";
@@ -40,6 +40,7 @@ export function detail(): i32 {
 }
 
 // Between the passes of a verb a word holds the slot of the copy that it named: the second pass need not look it up.
+// A reservation keeps such words, for slots neither move nor lose what is pinned in them.
 @inline function slotAt(position: i32): Slot {
   return load<Slot>(wordAt(position));
 }
@@ -73,7 +74,7 @@ export function match(length: i32): i32 {
 }
 
 /**
- * Pins the oldest copies of a prefix and sets room for `fresh` blocks aside. Leaves the pinned ids in the first
+ * Pins the oldest copies of a prefix and sets room for `fresh` blocks aside. Leaves the pinned slots in the first
  * `length` words and the hashes that lost their last copy behind them. Returns how many of the latter.
  */
 export function reserve(length: i32, fresh: u32): i32 {
@@ -106,11 +107,7 @@ function reserveFound(length: i32, fresh: u32): i32 {
   const victims = fresh > room ? fresh - room : 0;
   const status = mayReserve(length, fresh, victims);
   if (status != Status.Ok) return refuse(status, length);
-  for (let position = 0; position < length; position++) {
-    const slot = slotAt(position);
-    pool.pin(slot);
-    putId(position, slot);
-  }
+  for (let position = 0; position < length; position++) pool.pin(slotAt(position));
   const removed = evict(length, victims);
   pool.setAside(fresh);
   return removed;
@@ -147,7 +144,6 @@ function claimPrefix(length: i32): u32 {
 
 // Evicts from the head of the list and leaves the hashes that lost their last copy from `position` on.
 function evict(position: i32, victims: u32): i32 {
-  touchVictims(victims);
   let removed = 0;
   for (let left = victims; left > 0; left--) {
     const victim = shift();
@@ -157,27 +153,20 @@ function evict(position: i32, victims: u32): i32 {
   return removed;
 }
 
-// What the loops below read ahead; written so that the compiler keeps the reads.
-let touched: u32 = 0;
-
-// Asks for the lines of a batch together: one after the other, each would wait for memory.
-@inline function touchVictims(victims: u32): void {
-  let sum: u32 = 0;
-  let slot = sentinel().next;
-  for (let left = victims; left > 0; left--, slot = slot.next) sum += touch(slot.hash);
-  touched = sum;
-}
-
-/** Turns the pins of the reserved ids into references. */
+/** Turns the pins on the slots that a reservation kept into references, and leaves the ids of their copies. */
 export function activate(length: i32): void {
   expect(length);
-  for (let position = 0; position < length; position++) pool.activate(slotOf(idAt(position)));
+  for (let position = 0; position < length; position++) {
+    const slot = slotAt(position);
+    pool.activate(slot);
+    putId(position, slot);
+  }
 }
 
-/** Drops the pins of the reserved ids, leaf before root, and gives `fresh` blocks of room back. */
+/** Drops the pins on the slots that a reservation kept, leaf before root, and gives `fresh` blocks of room back. */
 export function cancel(length: i32, fresh: u32): void {
   expect(length);
-  for (let position = length - 1; position >= 0; position--) pool.unpin(slotOf(idAt(position)));
+  for (let position = length - 1; position >= 0; position--) pool.unpin(slotAt(position));
   pool.takeBack(fresh);
 }
 
@@ -190,12 +179,7 @@ export function allocatePrivate(length: i32): void {
 /** Allocates a cached copy for each hash behind the first `length` words, and leaves their ids there. Counts as `cache`. */
 export function allocateCached(length: i32): i32 {
   expect(length << 1);
-  let sum: u32 = 0;
-  for (let position = 0; position < length; position++) {
-    sum += touch(hashAt(length + position));
-    put(position, pool.allocate());
-  }
-  touched = sum;
+  for (let position = 0; position < length; position++) put(position, pool.allocate());
   return cacheAll(length);
 }
 

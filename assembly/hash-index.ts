@@ -85,11 +85,6 @@ export function placeIndex(address: usize, bytes: usize): void {
   store<Slot>(bucket + (<usize>place << alignof<Slot>()), slot, ADDRESSES);
 }
 
-/** Reads the line that a search for the hash will need, so that many searches wait for memory together. */
-@inline export function touch(hash: u64): u32 {
-  return passed(bucketOf(mix(hash)));
-}
-
 /** The oldest copy of a hash, or nil. */
 @inline export function find(hash: u64): Slot {
   const mixed = mix(hash);

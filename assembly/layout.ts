@@ -50,7 +50,7 @@ export function makeRoom(needed: usize, missing: u32, enough: u32): Status {
   if (missing == 0) return makeWords(needed);
   if (missing > SLOT_NUMBERS - slots) return Status.IdsExhausted;
   const newSlots = max(slots + missing, min(slots << 1, enough));
-  return relayout(wordsFor(needed), pairs(newSlots));
+  return relayout(wordsFor(needed), min(pairs(newSlots), SLOT_NUMBERS));
 }
 
 @inline function wordsFor(needed: usize): usize {

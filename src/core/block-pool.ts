@@ -15,7 +15,7 @@ import {
   UnknownCopyError,
 } from "../errors.js";
 import { DISPOSE } from "./dispose.js";
-import { CoreInstance, describe } from "./instance.js";
+import { CoreInstance, describe, lengthOf } from "./instance.js";
 import type { BlockCopyId, CopyIds, Hashes, SequenceHash } from "./keys.js";
 import { type BlockReservation, Reservation, type ReservingPool } from "./reservation.js";
 
@@ -141,7 +141,7 @@ export class BlockPool implements ReservingPool {
   reserveResidentPrefix(candidates: Hashes, total: number): ReserveOutcome | null {
     const core = this.#open();
     const count = checkCount(total, "total");
-    if (candidates.length > count) {
+    if (lengthOf(candidates, "candidates") > count) {
       throw new ArgumentRangeError(`Expected at most ${total} candidates, the total, got ${candidates.length}.`);
     }
     core.putHashes(candidates, 0, "candidates");
@@ -208,7 +208,7 @@ export class BlockPool implements ReservingPool {
   allocateAllCached(reservation: BlockReservation, hashes: Hashes): { ids: Float64Array; visible: number } {
     const core = this.#open();
     const own = Reservation.of(reservation, this);
-    const count = hashes.length;
+    const count = lengthOf(hashes, "hashes");
     Reservation.checkFresh(own, count);
     core.putHashes(hashes, count, "hashes");
     const visible = this.#allocateCached(core, own, count);
@@ -232,7 +232,7 @@ export class BlockPool implements ReservingPool {
   /** Caches private copies, all or none: the hash for an id stands at its index. Returns how many became visible. */
   cacheAll(ids: CopyIds, hashes: Hashes): number {
     const core = this.#open();
-    if (ids.length !== hashes.length) {
+    if (lengthOf(ids, "ids") !== lengthOf(hashes, "hashes")) {
       throw new ArgumentRangeError(
         `Expected as many hashes as ids, got ${hashes.length} hashes for ${ids.length} ids.`,
       );

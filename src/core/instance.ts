@@ -27,6 +27,8 @@ export class CoreInstance {
   hashes: BigUint64Array<ArrayBuffer>;
   /** The scratch page as copy ids. */
   ids: Float64Array<ArrayBuffer>;
+  /** The scratch page as halves of words. */
+  halves: Int32Array<ArrayBuffer>;
 
   #layouts = 0;
   readonly #results = new ResultSlab();
@@ -36,6 +38,7 @@ export class CoreInstance {
     this.exports = load(options.module);
     this.hashes = new BigUint64Array(this.exports.memory.buffer, 0, 0);
     this.ids = new Float64Array(this.exports.memory.buffer, 0, 0);
+    this.halves = new Int32Array(this.exports.memory.buffer, 0, 0);
   }
 
   get pagesMax(): number {
@@ -52,6 +55,7 @@ export class CoreInstance {
     const words = this.exports.scratchWords();
     this.hashes = new BigUint64Array(memory.buffer, address, words);
     this.ids = new Float64Array(memory.buffer, address, words);
+    this.halves = new Int32Array(memory.buffer, address, 2 * words);
   }
 
   /** Makes room for so many words, or throws and changes nothing. */
@@ -65,7 +69,7 @@ export class CoreInstance {
 
   /** Writes hashes to the page from a word on. They are checked one by one where a `BigUint64Array` has not done so. */
   putHashes(hashes: Hashes, from: number, what: string): void {
-    this.ensure(from + hashes.length);
+    this.ensure(from + lengthOf(hashes, what));
     if (hashes instanceof BigUint64Array) {
       if (hashes.length > 0) this.hashes.set(hashes, from); // `set` refuses a detached array, which holds nothing
       return;
@@ -85,7 +89,7 @@ export class CoreInstance {
 
   /** Writes copy ids to the page from its first word on. Any number may stand there: the core knows its copies. */
   putIds(ids: CopyIds): void {
-    this.ensure(ids.length);
+    this.ensure(lengthOf(ids, "ids"));
     if (!(ids instanceof Float64Array)) {
       for (let index = 0; index < ids.length; index++) {
         if (typeof ids[index] !== "number") throw idError(ids[index], `ids[${index}]`);
@@ -104,23 +108,26 @@ export class CoreInstance {
   takeIds(count: number): Float64Array {
     const taken = this.#results.ids(count);
     if (count <= LOOP_MAX) {
-      for (let index = 0; index < count; index++) taken[index] = this.ids[index] as number;
+      const { ids } = this;
+      for (let index = 0; index < count; index++) taken[index] = ids[index] as number;
     } else {
       taken.set(this.ids.subarray(0, count));
     }
     return taken;
   }
 
-  /** Copies ids from the first words of the page into a plain array. */
+  /** Copies pinned slots from the first words of the page: the lower half of each. */
   takePins(count: number): number[] {
+    const { halves } = this;
     const taken = new Array<number>(count);
-    for (let index = 0; index < count; index++) taken[index] = this.ids[index] as number;
+    for (let index = 0; index < count; index++) taken[index] = halves[2 * index] as number;
     return taken;
   }
 
-  /** Writes pinned ids to the first words of the page. */
+  /** Writes pinned slots to the first words of the page. */
   putPins(pins: readonly number[]): void {
-    for (let index = 0; index < pins.length; index++) this.ids[index] = pins[index] as number;
+    const { halves } = this;
+    for (let index = 0; index < pins.length; index++) halves[2 * index] = pins[index] as number;
   }
 
   /** Copies hashes from the page into an array for a caller. */
@@ -170,6 +177,13 @@ function memoryLimit(bytes: number | undefined): number {
   return Math.min(bytes, most);
 }
 
+/** The length of a batch that a caller passed, or a typed error where it is none. */
+export function lengthOf(list: Hashes | CopyIds, what: string): number {
+  if (Array.isArray(list) || (ArrayBuffer.isView(list) && "length" in list)) return list.length;
+  const kind = what === "ids" ? "numbers or a Float64Array" : "bigints or a BigUint64Array";
+  throw new ArgumentTypeError(`Expected ${what} to be a list of ${kind}, got ${describe(list)}.`);
+}
+
 function isHash(hash: unknown): hash is bigint {
   return typeof hash === "bigint" && hash >= 0n && hash <= HASH_MAX;
 }
@@ -190,4 +204,3 @@ export function describe(value: unknown): string {
   if (typeof value === "object" || typeof value === "function" || typeof value === "symbol") return `a ${typeof value}`;
   return `the ${typeof value} ${typeof value === "string" ? JSON.stringify(value) : value}`;
 }
-

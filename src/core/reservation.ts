@@ -22,10 +22,7 @@ export interface ReservingPool {
   cancel(reservation: BlockReservation): void;
 }
 
-/**
- * Ids of pinned copies. A plain array of the reservation's own: the typed arrays that users get may share a buffer, which
- * they may transfer away.
- */
+/** What the core calls the slots of pinned copies. They neither move nor get new contents while they are pinned. */
 export type Pins = readonly number[];
 
 /** What a reservation holds once its pins are activated. */
@@ -69,12 +66,12 @@ export class Reservation implements BlockReservation {
     return reservation;
   }
 
-  /** The ids of the pinned copies, head to tail. */
+  /** The pinned slots, head to tail. */
   static pinned(reservation: Reservation): Pins {
     return reservation.#pinned;
   }
 
-  /** Hands the pinned ids over; the reservation holds none afterwards. */
+  /** Hands the pinned slots over; the reservation holds none afterwards. */
   static takePinned(reservation: Reservation): Pins {
     const pinned = reservation.#pinned;
     reservation.#pinned = NO_PINS;

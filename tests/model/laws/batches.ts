@@ -120,21 +120,32 @@ export const batchLaws = [
     expect(pool.inactiveIds()).toEqual(last);
   }),
 
-  law("a result may be given away to another thread, and nothing else changes", (create) => {
+  law("a result may be given away to another thread, and the pool keeps what it holds", (create) => {
     const pool = create({ capacity: 60 });
     const hashes = BigUint64Array.from({ length: 20 }, (_, i) => BigInt(i));
     const { ids } = pool.allocateAllCached(reserved(pool, [], 20).reservation, hashes);
     const kept = [...ids];
     pool.releaseChain(ids);
-    const first = reserved(pool, [...hashes], 20).reservation;
-    const others = [pool.inactiveIds(), pool.allocateAllPrivate(first)].map((result) => give(result));
-    pool.releaseAll(others[1] as Float64Array);
-    expect(first.length).toBe(20);
-    expect([...pool.activatePrefix(first)]).toEqual(kept);
-    expect([...ids]).toEqual(kept);
-    pool.releaseChain(ids);
-    const { removed } = reserved(pool, [], 50);
-    expect(give(removed)).toEqual(BigUint64Array.from({ length: 10 }, (_, i) => BigInt(19 - i)));
+    const { reservation } = reserved(pool, [...hashes], 20);
+    const fresh = give(pool.allocateAllPrivate(reservation));
+    expect(reservation.length).toBe(20);
+    pool.releaseAll(fresh);
+    expect([...pool.activatePrefix(reservation)]).toEqual(kept);
+    pool.releaseChain(kept);
+    expect(give(pool.inactiveIds())).toEqual(Float64Array.from(kept.reverse()));
+    expect(give(reserved(pool, [], 50).removed)).toEqual(hashes.slice(10).reverse());
+  }),
+
+  law("a copy of a result stays when another result is given away, whose buffer it may have shared", (create) => {
+    const pool = create({ capacity: 60 });
+    const ids = pool.allocateAllPrivate(reserved(pool, [], 20).reservation).slice();
+    const { reservation, removed } = reserved(pool, [], 20);
+    const others = pool.allocateAllPrivate(reservation);
+    give(others);
+    if (removed.byteLength > 0) give(removed);
+    expect(ids).toHaveLength(20);
+    pool.releaseAll(ids);
+    expect(pool.allocateAllPrivate(reserved(pool, [], 20).reservation)).toHaveLength(20);
   }),
 
   law("an empty result may be given away as often as there is one", (create) => {
