@@ -1,4 +1,6 @@
+import { BucketIndex } from "./baselines/bucket-index.js";
 import { MapPool } from "./baselines/map-pool.js";
+import { OpenIndex } from "./baselines/open-index.js";
 import { TypedArrayPool } from "./baselines/typed-array-pool.js";
 import { main, type Runner, type SizeSuite, type TimedSuite } from "./harness.js";
 import type { Pool } from "./pool/contract.js";
@@ -16,7 +18,8 @@ function contenders(start: <R>(make: (options: { capacity: number }) => Pool<R>)
       const BlockPool = await importPool();
       return start((options) => new BlockPool(options));
     },
-    "typed arrays": async () => start((options) => new TypedArrayPool(options)),
+    "typed arrays, open addressing": async () => start((options) => new TypedArrayPool(options, OpenIndex)),
+    "typed arrays, chained buckets": async () => start((options) => new TypedArrayPool(options, BucketIndex)),
     "Map<bigint, …>": async () => start((options) => new MapPool(options)),
   };
 }
@@ -58,7 +61,10 @@ const memory: SizeSuite = {
       const capacity = capacityOf(column);
       return readMemory(new BlockPool({ capacity }), capacity);
     },
-    "typed arrays": async (column) => measureHeap((options) => new TypedArrayPool(options), capacityOf(column)),
+    "typed arrays, open addressing": async (column) =>
+      measureHeap((options) => new TypedArrayPool(options, OpenIndex), capacityOf(column)),
+    "typed arrays, chained buckets": async (column) =>
+      measureHeap((options) => new TypedArrayPool(options, BucketIndex), capacityOf(column)),
     "Map<bigint, …>": async (column) => measureHeap((options) => new MapPool(options), capacityOf(column)),
   },
 };

@@ -1,5 +1,6 @@
 import type { BlockCopyId, CopyIds, Hashes, SequenceHash } from "../../src/core/keys.js";
 import { Outputs } from "./outputs.js";
+import type { SlotFields, SlotIndex } from "./slot-index.js";
 
 // The block pool in typed arrays, as fast as JavaScript gets it: the baseline that the WebAssembly core has to beat.
 //
@@ -9,20 +10,17 @@ import { Outputs } from "./outputs.js";
 //   #links       refs, pins (private: 1, PRIVATE), or, while the copy is inactive, ~previous, next
 //   #generations how often the slot was freed; an id is generation * 2^24 + slot
 //   #newer       #older: a ring through the copies of one hash, in order of caching; 0, 0 where there is only one
-//   #following   the next hash in the bucket, where the oldest copy of each hash stands, or the next free slot
+//   #following   the next free slot; a word of the index while the slot is the oldest copy of its hash
 //
 // Inactive copies have neither references nor pins, so their links may stand in the same words, and ~previous < 0 says
 // that a copy is inactive. Slot 0 is the sentinel of their list.
 //
-// What was measured, on the life cycle of pool.ts, as time by the time of this layout and this index:
+// The oldest copy of each hash stands in the index, which is a class of its own: chained buckets or open addressing.
+//
+// What was measured, on the life cycle of pool.ts with chained buckets, as time by the time of this layout:
 //
 //   the 8 words of a slot side by side 1.1; an array for each word 1.05; other pairs and fours of words 1.03 to 1.1
-//   buckets with 1, 2, 4, 8 heads a block: 1.6, 1.05 to 1.2, 1, 0.9 to 1.15 (the busier the machine's caches, the worse)
-//   linear probing with the keys in the table and backward shift, 2 or 4 entries a block: 1.7, 1.2
-//   linear probing over words of slot and tag, 2 or 4 entries a block: 1.7, 1.2
-//   touching the heads of a batch before using them: 0.97 to 1.06
-//
-// A bucket of at most one hash is a branch that is predicted, and a removal from it is one store that moves nobody.
+//   touching the places of a batch in the index before using them: 0.97 to 1.06
 const SENTINEL = 0;
 const PRIVATE = -1;
 const SLOTS_MAX = 2 ** 24 - 1;
@@ -30,23 +28,9 @@ const SLOT_MASK = 2 ** 24 - 1;
 const GENERATION_UNIT = 2 ** 24;
 /** 29 bits of generation keep ids below 2^53. */
 const GENERATION_MASK = 2 ** 29 - 1;
-/** Heads of buckets for each block of capacity, before rounding up to a power of two. */
-const HEADS_PER_BLOCK = 4;
 
 const NO_SLOTS: number[] = [];
 const NO_HASHES = new BigUint64Array(0);
-
-/** The bucket of a hash: multiplicative hashing of both halves, the high bits of the product. */
-function bucketOf(lo: number, hi: number, shift: number): number {
-  return Math.imul(lo ^ Math.imul(hi, 0x85ebca6b), 0x9e3779b1) >>> shift;
-}
-
-/** The oldest copy of a hash in the bucket that starts at `first`, or 0. */
-function find(keys: Int32Array, following: Int32Array, first: number, lo: number, hi: number): number {
-  let slot = first;
-  while (slot !== 0 && (keys[slot << 1] !== lo || keys[(slot << 1) + 1] !== hi)) slot = following[slot] as number;
-  return slot;
-}
 
 /** Capacity and prefix pins that one request holds until it commits them or gives them back. */
 export class TypedArrayReservation {
@@ -76,9 +60,7 @@ export class TypedArrayPool {
   readonly #newer: Int32Array;
   readonly #older: Int32Array;
   readonly #following: Int32Array;
-  /** The first slot of each bucket, or 0. */
-  readonly #heads: Int32Array;
-  readonly #headShift: number;
+  readonly #index: SlotIndex;
   readonly #outputs = new Outputs();
   #input = new BigUint64Array(64);
   #inputWords = new Int32Array(this.#input.buffer);
@@ -90,12 +72,11 @@ export class TypedArrayPool {
   #inactive = 0;
   #reserved = 0;
 
-  constructor(options: { capacity: number }) {
+  constructor(options: { capacity: number }, Index: new (fields: SlotFields) => SlotIndex) {
     const { capacity } = options;
     if (!Number.isInteger(capacity) || capacity < 1 || capacity > SLOTS_MAX) {
       throw new RangeError(`Expected a capacity from 1 to ${SLOTS_MAX} blocks, got ${capacity}.`);
     }
-    const headBits = Math.max(2, Math.ceil(Math.log2(capacity * HEADS_PER_BLOCK)));
     this.capacity = capacity;
     this.#keys = new Int32Array((capacity + 1) * 2);
     this.#links = new Int32Array((capacity + 1) * 2);
@@ -103,8 +84,7 @@ export class TypedArrayPool {
     this.#newer = new Int32Array(capacity + 1);
     this.#older = new Int32Array(capacity + 1);
     this.#following = new Int32Array(capacity + 1);
-    this.#heads = new Int32Array(2 ** headBits);
-    this.#headShift = 32 - headBits;
+    this.#index = new Index({ capacity, keys: this.#keys, following: this.#following });
     this.#links[0] = ~SENTINEL;
     this.#links[1] = SENTINEL;
     for (let slot = 1; slot < capacity; slot++) this.#following[slot] = slot + 1;
@@ -130,18 +110,13 @@ export class TypedArrayPool {
 
   matchPrefix(hashes: Hashes): { resident: number; active: number } {
     const words = this.#load(hashes);
-    const keys = this.#keys;
     const links = this.#links;
-    const following = this.#following;
-    const heads = this.#heads;
-    const shift = this.#headShift;
+    const index = this.#index;
     const end = hashes.length << 1;
     let active = 0;
     let i = 0;
     for (; i < end; i += 2) {
-      const lo = words[i] as number;
-      const hi = words[i + 1] as number;
-      const slot = find(keys, following, heads[bucketOf(lo, hi, shift)] as number, lo, hi);
+      const slot = index.find(words[i] as number, words[i + 1] as number);
       if (slot === 0) break;
       if ((links[slot << 1] as number) >= 0) active++;
     }
@@ -203,8 +178,7 @@ export class TypedArrayPool {
     const links = this.#links;
     const generations = this.#generations;
     const following = this.#following;
-    const heads = this.#heads;
-    const shift = this.#headShift;
+    const index = this.#index;
     const start = this.#outputs.open(length);
     const ids = this.#outputs.doubles;
     let free = this.#free;
@@ -218,16 +192,9 @@ export class TypedArrayPool {
       keys[(slot << 1) + 1] = hi;
       links[slot << 1] = 1;
       links[(slot << 1) + 1] = 0;
-      const bucket = bucketOf(lo, hi, shift);
-      const first = heads[bucket] as number;
-      const oldest = find(keys, following, first, lo, hi);
-      if (oldest === 0) {
-        following[slot] = first;
-        heads[bucket] = slot;
-        visible++;
-      } else {
-        this.#append(slot, oldest);
-      }
+      const oldest = index.add(slot, lo, hi);
+      if (oldest === 0) visible++;
+      else this.#append(slot, oldest);
       ids[start + i] = (generations[slot] as number) * GENERATION_UNIT + slot;
     }
     this.#free = free;
@@ -247,16 +214,9 @@ export class TypedArrayPool {
     this.#keys[slot << 1] = lo;
     this.#keys[(slot << 1) + 1] = hi;
     this.#links[(slot << 1) + 1] = 0;
-    const bucket = bucketOf(lo, hi, this.#headShift);
-    const first = this.#heads[bucket] as number;
-    const oldest = find(this.#keys, this.#following, first, lo, hi);
-    if (oldest !== 0) {
-      this.#append(slot, oldest);
-      return false;
-    }
-    this.#following[slot] = first;
-    this.#heads[bucket] = slot;
-    return true;
+    const oldest = this.#index.add(slot, lo, hi);
+    if (oldest !== 0) this.#append(slot, oldest);
+    return oldest === 0;
   }
 
   release(id: BlockCopyId): void {
@@ -321,15 +281,10 @@ export class TypedArrayPool {
   /** The slots that a prefix resolves to, the oldest copy of each hash. Throws at the first that is missing. */
   #findAll(prefix: Hashes): number[] {
     const words = this.#load(prefix);
-    const keys = this.#keys;
-    const following = this.#following;
-    const heads = this.#heads;
-    const shift = this.#headShift;
+    const index = this.#index;
     const found = new Array<number>(prefix.length);
     for (let i = 0; i < found.length; i++) {
-      const lo = words[i << 1] as number;
-      const hi = words[(i << 1) + 1] as number;
-      const slot = find(keys, following, heads[bucketOf(lo, hi, shift)] as number, lo, hi);
+      const slot = index.find(words[i << 1] as number, words[(i << 1) + 1] as number);
       if (slot === 0) throw new RangeError(`Expected resident hashes, but ${prefix[i]} at index ${i} is not resident.`);
       found[i] = slot;
     }
@@ -372,8 +327,7 @@ export class TypedArrayPool {
     const generations = this.#generations;
     const newer = this.#newer;
     const following = this.#following;
-    const heads = this.#heads;
-    const shift = this.#headShift;
+    const index = this.#index;
     const start = this.#outputs.open(count);
     const removed = this.#outputs.words;
     let end = start << 1;
@@ -382,15 +336,13 @@ export class TypedArrayPool {
     for (let i = 0; i < count; i++) {
       const lo = keys[slot << 1] as number;
       const hi = keys[(slot << 1) + 1] as number;
-      const bucket = bucketOf(lo, hi, shift);
       if (newer[slot] === 0) {
-        if (heads[bucket] === slot) heads[bucket] = following[slot] as number;
-        else this.#replace(bucket, slot, following[slot] as number);
+        index.remove(slot, lo, hi);
         removed[end] = lo;
         removed[end + 1] = hi;
         end += 2;
       } else {
-        this.#dropCopy(bucket, slot);
+        this.#dropCopy(slot, lo, hi);
       }
       generations[slot] = ((generations[slot] as number) + 1) & GENERATION_MASK;
       following[slot] = free;
@@ -417,7 +369,7 @@ export class TypedArrayPool {
   }
 
   /** Takes one of several copies of a hash out of their ring; if it was the oldest, the next takes its place. */
-  #dropCopy(bucket: number, slot: number): void {
+  #dropCopy(slot: number, lo: number, hi: number): void {
     const next = this.#newer[slot] as number;
     const previous = this.#older[slot] as number;
     const single = next === previous; // two copies were there: the one that is left has no ring
@@ -425,22 +377,7 @@ export class TypedArrayPool {
     this.#newer[previous] = single ? 0 : next;
     this.#newer[slot] = 0;
     this.#older[slot] = 0;
-    const following = this.#following[slot] as number;
-    if (this.#replace(bucket, slot, next)) this.#following[next] = following;
-  }
-
-  /** Puts `successor` where `slot` stands in its bucket. Returns false if it does not stand there. */
-  #replace(bucket: number, slot: number, successor: number): boolean {
-    let standing = this.#heads[bucket] as number;
-    if (standing === slot) {
-      this.#heads[bucket] = successor;
-      return true;
-    }
-    const following = this.#following;
-    while (standing !== 0 && following[standing] !== slot) standing = following[standing] as number;
-    if (standing === 0) return false;
-    following[standing] = successor;
-    return true;
+    this.#index.replace(slot, next, lo, hi);
   }
 
   /** Releases one reference of each id in the order given, or none: what was done is undone at the first bad id. */
