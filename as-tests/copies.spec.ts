@@ -1,6 +1,6 @@
 import { append, isOldest, remove } from "../assembly/copies";
-import { entries, find, insert, erase } from "../assembly/hash-index";
-import { Slot, at, some } from "../assembly/slots";
+import { entries, erase, find, insert } from "../assembly/hash-index";
+import { at, some } from "../assembly/slots";
 import { verify } from "../assembly/verify";
 import { open } from "./support";
 

@@ -20,7 +20,7 @@ import { capacity } from "../assembly/pool";
 import { slots } from "../assembly/slots";
 import { verify } from "../assembly/verify";
 import { PAGES_MAX, Panic } from "../src/abi";
-import { drop, evictAll, idAt, newCached, newPrivate, open, putHash, putId } from "./support";
+import { drop, evictAll, hashAt, idAt, newCached, newPrivate, open, putHash, putId } from "./support";
 
 let id: f64 = 0;
 let other: f64 = 0;
@@ -52,7 +52,7 @@ describe("core", () => {
 
   it("an instance holds one pool", () => {
     expect(() => {
-      create(8, PAGES_MAX);
+      create(4094, PAGES_MAX);
     }).toThrow();
     expect(capacity).toBe(4095);
   });
@@ -121,16 +121,28 @@ describe("core", () => {
   });
 
   it("a full pool counts every block", () => {
-    expect(makeScratch(2 * 4095)).toBe(0);
-    expect(reserve(0, 4095)).toBe(0);
-    for (let position = 0; position < 4095; position++) putHash(4095 + position, <u64>position);
-    expect(allocateCached(4095)).toBe(4095);
-    expectCounts(4095, 4095, 0);
-    const last = idAt(4094);
-    expect(release(4095, 1)).toBe(0);
-    expectCounts(0, 0, 4095);
-    putId(0, last);
-    expect(release(1, 0)).toBeLessThan(0);
-    expectCounts(0, 0, 4095);
+    for (let filled = 0; filled < 4095; filled += 195) {
+      expect(reserve(0, 195)).toBe(0);
+      for (let position = 0; position < 195; position++) putHash(195 + position, <u64>(filled + position));
+      expect(allocateCached(195)).toBe(195);
+      if (filled == 0) id = idAt(0);
+      else expect(release(195, 0)).toBe(0);
+    }
+    expectCounts(195, 195, 3900);
+  });
+
+  it("a reservation makes room on the page for the hashes that it evicts", () => {
+    expect(scratchWords()).toBe(512);
+    putHash(0, 195);
+    putHash(1, 4094);
+    expect(reserve(2, 3898)).toBe(3898);
+    expect(scratchWords()).toBe(3900);
+    expect(hashAt(2)).toBe(196);
+    expect(hashAt(3899)).toBe(4093);
+    expectCounts(4095, 195, 0);
+    cancel(2, 3898);
+    putId(0, id);
+    expect(release(1, 0)).toBe(0);
+    expectCounts(194, 194, 3);
   });
 });

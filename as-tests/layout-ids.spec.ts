@@ -1,4 +1,13 @@
-import { allocatePrivate, cancel, match, numActive, numInactive, numReferences, release, reserve } from "../assembly/core";
+import {
+  allocatePrivate,
+  cancel,
+  match,
+  numActive,
+  numInactive,
+  numReferences,
+  release,
+  reserve,
+} from "../assembly/core";
 import { makeRoom } from "../assembly/layout";
 import { SLOT_NUMBERS, expiring, retired, slots, vacant } from "../assembly/slots";
 import { verify } from "../assembly/verify";

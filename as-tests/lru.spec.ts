@@ -170,7 +170,10 @@ describe("lru", () => {
   });
 
   it("only a member leaves", () => {
-    expect(() => unlink(d)).toThrow();
+    expect(() => unlink(d)).toThrow("it never joined");
+    b.state = ACTIVE;
+    expect(() => unlink(b)).toThrow("it says that it left");
+    b.state = INACTIVE;
     expect(order()).toBe("12|21");
     expect(inactive).toBe(2);
   });

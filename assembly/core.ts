@@ -21,6 +21,27 @@ export {
   reserve,
   reserveResident,
 } from "./batch";
+export {
+  clearHolder,
+  createIndex,
+  numBlocks,
+  numEntries,
+  numEvicted,
+  numExpired,
+  removeBlocks,
+  removeHolder,
+  storeBlocks,
+} from "./prefix-batch";
+export { overlap } from "./prefix-overlap";
+export {
+  hashBlocks,
+  hashBlocksMax,
+  hashEnd,
+  hashPart,
+  hashWindow,
+  hashWindowBytes,
+  hashWords,
+} from "./token-hash";
 
 /** Opens the pool of this instance: once, for at least one block, in at most so many pages of memory. */
 export function create(capacity: u32, pages: u32): i32 {
@@ -29,6 +50,8 @@ export function create(capacity: u32, pages: u32): i32 {
   if (status == Status.Ok) pool.open(capacity);
   return -status;
 }
+
+export { seal } from "./slots";
 
 /** The address of the scratch page. */
 export function scratchAddress(): usize {

@@ -29,17 +29,27 @@ let growthsLeft: i32 = 0;
 
 /** Lays out the memory of a new pool. */
 export function found(capacity: u32, pages: u32): Status {
-  assert(words == 0 && pages <= <u32>PAGES_MAX); // an instance holds one pool
+  assert(words == 0); // an instance holds one pool or one index
   assert(__heap_base <= ARENA); // static data ends before the slots start
-  pagesMax = pages;
+  limitPages(pages);
   const status = relayout(WORDS_MIN, min(SLOTS_MIN, pairs(capacity + 1)));
   if (status == Status.Ok) clear();
   return status;
 }
 
-/** Makes room for a batch of so many words, or changes nothing. */
+/** Bounds the memory of a new instance. */
+export function limitPages(pages: u32): void {
+  assert(pages <= <u32>PAGES_MAX); // the facade checks what users pass
+  pagesMax = pages;
+}
+
+/** Makes room for a batch of so many words, or changes nothing. The page is the last thing in memory: it grows in place. */
 export function makeWords(needed: usize): Status {
-  return needed <= words ? Status.Ok : relayout(wordsFor(needed), slots);
+  if (needed <= words) return Status.Ok;
+  const newWords = wordsFor(needed);
+  const status = makePages(<u64>scratch + <u64>newWords * WORD_BYTES);
+  if (status == Status.Ok) placeScratch(scratch, newWords);
+  return status;
 }
 
 /**
@@ -53,7 +63,8 @@ export function makeRoom(needed: usize, missing: u32, enough: u32): Status {
   return relayout(wordsFor(needed), min(pairs(newSlots), SLOT_NUMBERS));
 }
 
-@inline function wordsFor(needed: usize): usize {
+/** The length that the scratch page grows to for a batch of so many words. */
+@inline export function wordsFor(needed: usize): usize {
   return needed <= words ? words : max(needed, words << 1);
 }
 
@@ -71,20 +82,23 @@ function relayout(newWords: usize, newSlots: u32): Status {
   const status = makePages(<u64>page + <u64>newWords * WORD_BYTES);
   if (status != Status.Ok) return status;
 
-  if (page != scratch) {
-    memory.copy(page, scratch, words * WORD_BYTES); // first: the new index may lie where the page was
-    placeIndex(index, size);
-    lengthen(newSlots);
-    reinsert();
-  }
-  scratch = page;
-  words = newWords;
-  layouts++;
+  memory.copy(page, scratch, words * WORD_BYTES); // first: the new index may lie where the page was
+  placeIndex(index, size);
+  lengthen(newSlots);
+  reinsert();
+  placeScratch(page, newWords);
   return Status.Ok;
 }
 
-// The only place that grows the memory.
-function makePages(bytes: u64): Status {
+/** Says where the scratch page is from now on, in memory that is there. */
+export function placeScratch(page: usize, newWords: usize): void {
+  scratch = page;
+  words = newWords;
+  layouts++;
+}
+
+/** Makes the memory hold so many bytes, or changes nothing. The only place that grows it. */
+export function makePages(bytes: u64): Status {
   const pages = (bytes + (PAGE_BYTES - 1)) / PAGE_BYTES;
   const missing = <i64>pages - <i64>memory.size();
   wanted = <u32>pages;

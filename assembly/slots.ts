@@ -81,6 +81,15 @@ export let expiring: u32 = 0;
 /** The free slot that is taken next: the one freed last, whose cache line is still warm. */
 export let freed: Slot = nil();
 
+// Mixed into the generations of ids, so that an id of another pool, sealed otherwise, is unknown here.
+let key: u32 = 0;
+
+/** Seals the ids of a new pool with up to 29 bits. */
+export function seal(bits: u32): void {
+  assert(untouched == 1 && bits < 1 << GENERATION_BITS_DEFAULT); // before the first id is issued
+  key = bits;
+}
+
 /** No slot. */
 @inline export function nil(): Slot {
   return changetype<Slot>(0);
@@ -162,9 +171,9 @@ export function ungive(slot: Slot): void {
   return slot.generation == GENERATION_LAST;
 }
 
-/** The id of the copy in a slot: generation and number in one double. */
+/** The id of the copy in a slot: sealed generation and number in one double. */
 @inline export function idOf(slot: Slot): f64 {
-  return <f64><i64>((<u64>slot.generation << SLOT_BITS_DEFAULT) | <u64>slot.number);
+  return <f64><i64>((<u64>(slot.generation ^ key) << SLOT_BITS_DEFAULT) | <u64>slot.number);
 }
 
 /** The slot that an id of a reservation names: what a reservation pinned is there. */
@@ -179,5 +188,5 @@ export function ungive(slot: Slot): void {
   if (number >= untouched || <f64><i64>bits != id) return nil();
   const slot = at(number);
   const stamp = slot.stamp; // the sentinel is free for ever
-  return bits >> SLOT_BITS_DEFAULT == <u64>(stamp >>> STATE_BITS) && (stamp & STATE_MASK) != FREE ? slot : nil();
+  return bits >> SLOT_BITS_DEFAULT == <u64>((stamp >>> STATE_BITS) ^ key) && (stamp & STATE_MASK) != FREE ? slot : nil();
 }

@@ -145,6 +145,18 @@ export class IdsExhaustedError extends KvrouteError {
   }
 }
 
+// --- Prefix index ---
+
+/** An index knows as many workers, with their ranks, as it can: `KVROUTE_WORKERS_EXHAUSTED`. */
+export class WorkersExhaustedError extends KvrouteError {
+  constructor(most: number) {
+    super(
+      "KVROUTE_WORKERS_EXHAUSTED",
+      `Expected at most ${most} workers and ranks in an index, got one more. Call removeWorker for those that have left.`,
+    );
+  }
+}
+
 // --- The core and its memory ---
 
 /** The core would need more memory than `maxMemoryBytes`, or than the runtime grants: `KVROUTE_MEMORY_LIMIT`. */
@@ -249,5 +261,21 @@ export class TraceError extends KvrouteError implements TracePlace {
 export class FileError extends KvrouteError {
   constructor(path: string, problem: string, options?: { cause?: unknown }) {
     super("KVROUTE_FILE", `${path}: ${problem}`, options);
+  }
+}
+
+// --- Events of engines ---
+
+/** What can be wrong with the events of an engine. */
+export type KvEventErrorCode = "KVROUTE_KV_EVENT_PAYLOAD" | "KVROUTE_KV_EVENT_FIELD" | "KVROUTE_KV_EVENT_RANKS";
+
+/** The events of an engine cannot be decoded or taken; nothing of the message was applied. */
+export class KvEventError extends KvrouteError {
+  /** The field that is wrong, such as `token_ids[3]`, under `KVROUTE_KV_EVENT_FIELD`. */
+  readonly field?: string | undefined;
+
+  constructor(code: KvEventErrorCode, message: string, options?: { cause?: unknown; field?: string | undefined }) {
+    super(code, message, { ...options, status: 400 });
+    this.field = options?.field;
   }
 }

@@ -3,5 +3,23 @@
 export { BlockPool, type BlockPoolOptions, type ReserveOutcome } from "./core/block-pool.js";
 export { compileCore } from "./core/compile.js";
 export type { BlockCopyId, CopyIds, Hashes, SequenceHash, WorkerId, WorkerWithDpRank } from "./core/keys.js";
+export { type Overlap, PrefixIndex, type StoreOptions } from "./core/prefix-index.js";
+export type { PrefixIndexOptions } from "./core/prefix-options.js";
 export type { BlockReservation } from "./core/reservation.js";
+export {
+  type HashOptions,
+  type HashTextOptions,
+  type HashTokensOptions,
+  hashText,
+  hashTokens,
+  type TokenHashes,
+  xxh3,
+} from "./core/token-hash.js";
 export * from "./errors.js";
+export {
+  type PeekedSelection,
+  type PendingSelection,
+  type RoutingPartition,
+  SelectionCache,
+  type SelectionCacheOptions,
+} from "./selection/cache.js";

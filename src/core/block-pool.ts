@@ -1,4 +1,4 @@
-import { CAPACITY_MAX, REFERENCES_MAX, SLOT_BITS, Status } from "../abi.js";
+import { CAPACITY_MAX, GENERATION_BITS, REFERENCES_MAX, SLOT_BITS, Status } from "../abi.js";
 import {
   AlreadyCachedError,
   ArgumentRangeError,
@@ -67,6 +67,7 @@ export class BlockPool implements ReservingPool {
     const core = new CoreInstance(options);
     const status = -core.exports.create(this.capacity, core.pagesMax);
     if (status !== Status.Ok) throw core.memoryError();
+    core.exports.seal(nextSeal());
     core.refresh();
     this.#core = core;
   }
@@ -395,6 +396,14 @@ export class BlockPool implements ReservingPool {
     }
     if (status !== Status.Ok) throw copyError(core, status, ids, backwards);
   }
+}
+
+// How many pools this program has made. Ids of different pools have to differ, and nothing else depends on it.
+let pools = 0;
+
+// Multiples of 2^32 over the golden ratio lie far apart (Knuth, TAOCP 3, 6.4), and so do the ids of any two pools.
+function nextSeal(): number {
+  return Math.imul(pools++, 0x9e37_79b1) >>> (32 - GENERATION_BITS);
 }
 
 // What the core says about an id of a batch. A private copy that the batch itself has released is unknown the second time.

@@ -6,6 +6,8 @@ export interface CoreExports {
 
   /** Opens the pool of the instance: once. */
   create(capacity: number, pagesMax: number): number;
+  /** Mixes up to 29 bits into the ids of a new pool. */
+  seal(bits: number): void;
   scratchAddress(): number;
   scratchWords(): number;
   /** Counts the changes of the two. */
@@ -30,6 +32,30 @@ export interface CoreExports {
   release(length: number, backwards: number): number;
   listInactive(afterId: number, most: number): number;
 
+  /** Opens the prefix index of the instance: once, and instead of a pool. */
+  createIndex(entriesMax: number, ownMax: number, ttlMs: number, pagesMax: number): number;
+  /** Returns the number of the holder, which is new where it was 0. */
+  storeBlocks(holder: number, slot: number, length: number, hasParent: number, nowMs: number): number;
+  removeBlocks(holder: number, length: number): void;
+  clearHolder(holder: number): void;
+  removeHolder(holder: number): void;
+  /** Leaves pairs of 32 bits, slot and blocks, behind the hashes, and counts them. */
+  overlap(length: number, nowMs: number): number;
+  numBlocks(): number;
+  numEntries(): number;
+  numEvicted(): number;
+  numExpired(): number;
+
+  /** The address of the words of an instance that hashes: seed, parent, local hashes, sequence hashes. */
+  hashWords(): number;
+  /** How many blocks may cross at once. */
+  hashBlocksMax(): number;
+  hashWindow(): number;
+  hashWindowBytes(): number;
+  hashBlocks(count: number, bytes: number, chained: number): void;
+  hashPart(first: number): void;
+  hashEnd(bytes: number): void;
+
   panicCode(): number;
   panicFile(): number;
   panicLine(): number;
@@ -38,5 +64,6 @@ export interface CoreExports {
 /** What the checked build exports besides. */
 export interface CheckedExports extends CoreExports {
   verify(): void;
+  verifyIndex(): void;
   refuseGrowth(k: number): void;
 }

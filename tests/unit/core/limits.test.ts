@@ -8,6 +8,7 @@ import {
   IdsExhaustedError,
   MemoryLimitError,
   ReferencesExhaustedError,
+  UnknownCopyError,
 } from "../../../src/errors.js";
 import { verifyPool } from "../../support/verify.js";
 
@@ -61,6 +62,18 @@ describe("ids", () => {
     expect(() => pool.reserve([], 1)).toThrow(IdsExhaustedError);
     expect(pool.prefixHit(9n)).toEqual({ isActive: false });
     verifyPool(pool);
+  });
+});
+
+describe("ids of another pool", () => {
+  test("are unknown, though both pools have made the same moves", () => {
+    const [one, other] = [new BlockPool({ capacity: 8 }), new BlockPool({ capacity: 8 })];
+    const ids = [one, other].map((pool) => pool.allocateAllPrivate(reserve(pool, [], 8)));
+    expect(new Set(ids.flatMap((list) => [...list])).size).toBe(16);
+    for (const id of ids[1] as Float64Array) expect(() => one.release(id)).toThrow(UnknownCopyError);
+    expect(() => one.cacheAll(ids[1] as Float64Array, Array(8).fill(1n))).toThrow(UnknownCopyError);
+    expect([one.numActiveRefs, other.numActiveRefs]).toEqual([8, 8]);
+    verifyPool(one);
   });
 });
 

@@ -1,0 +1,44 @@
+import { ArgumentRangeError, ArgumentTypeError } from "../../errors.js";
+
+/** Checks a limit of the options: a number, 0 or more. `Infinity` is no limit. */
+export function checkLimit(limit: unknown, name: string): number {
+  if (typeof limit !== "number")
+    throw new ArgumentTypeError(`Expected ${name} to be a number, got ${describe(limit)}.`);
+  if (!(limit >= 0)) throw new ArgumentRangeError(`Expected ${name} to be 0 or more, got ${limit}.`);
+  return limit;
+}
+
+export function checkObject(value: unknown, name: string): void {
+  if (typeof value === "object" && value !== null) return;
+  throw new ArgumentTypeError(`Expected ${name} to be an object, got ${describe(value)}.`);
+}
+
+export function checkText(text: unknown, name: string): void {
+  if (typeof text !== "string") throw new ArgumentTypeError(`Expected ${name} to be a string, got ${describe(text)}.`);
+}
+
+export function checkNumber(value: unknown, name: string): void {
+  if (typeof value !== "number")
+    throw new ArgumentTypeError(`Expected ${name} to be a number, got ${describe(value)}.`);
+}
+
+export function checkTime(timeMs: number, name: string): void {
+  checkNumber(timeMs, name);
+  if (!Number.isFinite(timeMs)) {
+    throw new ArgumentRangeError(`Expected ${name} to be a finite number of milliseconds, got ${timeMs}.`);
+  }
+}
+
+/** Checks for the typed array itself: a list would have to be checked hash by hash, and copied. */
+export function checkHashes(hashes: unknown, name: string): void {
+  if (hashes instanceof BigUint64Array) return;
+  throw new ArgumentTypeError(`Expected ${name} to be a BigUint64Array, got ${describe(hashes)}.`);
+}
+
+/** Says what came instead: its type, and its value where that is short. */
+function describe(value: unknown): string {
+  if (value === null || value === undefined) return String(value);
+  if (typeof value === "object") return `an object of ${value.constructor?.name ?? "no class"}`;
+  if (typeof value === "function" || typeof value === "symbol") return `a ${typeof value}`;
+  return `the ${typeof value} ${typeof value === "string" ? JSON.stringify(value) : value}`;
+}

@@ -1,0 +1,136 @@
+import type { EngineHash, KvEvent } from "../../src/selection/events.js";
+
+/** A prompt in blocks of `BLOCK` tokens. */
+export interface Prompt {
+  readonly tokens: readonly number[];
+  readonly loraName?: string;
+  readonly cacheSalt?: string;
+  /** The block that an image touches. */
+  readonly image?: { readonly block: number; readonly name: string };
+}
+
+export const BLOCK = 2;
+
+/** A message as it leaves the engine. */
+export interface Published {
+  readonly seq: number;
+  readonly ts: number;
+  readonly events: readonly KvEvent[];
+}
+
+/** How an engine writes its hashes. */
+export type HashForm = "unsigned" | "signed" | "bytes";
+
+/** An engine that caches the blocks of prompts, says so, and keeps what it said for replays. */
+export class FakeEngine {
+  readonly #form: HashForm;
+  readonly #keep: number;
+  /** Identity of a block, from the prompt's start on -> number in order of first appearance. */
+  readonly #names = new Map<string, number>();
+  #held = new Set<string>();
+  #pending: KvEvent[] = [];
+  #sent: Published[] = [];
+  #seq = 0;
+  #ts = 1_000;
+
+  /** @param keep messages that are kept for replays */
+  constructor(form: HashForm, keep = Number.POSITIVE_INFINITY) {
+    this.#form = form;
+    this.#keep = keep;
+  }
+
+  /** Computes a prompt: everything behind its cached prefix is stored, also what lies there already. */
+  admit(prompt: Prompt): void {
+    const path = identities(prompt);
+    const first = path.findIndex((identity) => !this.#held.has(identity));
+    if (first < 0) return;
+    for (const identity of path) this.#held.add(identity);
+    const { loraName = null, cacheSalt = null, image } = prompt;
+    const textBlocks = Math.max(0, Math.min(path.length, image?.block ?? path.length) - first);
+    this.#pending.push({
+      ...{
+        type: "stored",
+        loraName,
+        textBlocks,
+        loraId: null,
+        medium: "GPU",
+        groupIdx: null,
+        specKind: null,
+        slidingWindow: null,
+      },
+      blockHashes: path.slice(first).map((identity) => this.#hashOf(identity)),
+      parentBlockHash: first === 0 ? null : this.#hashOf(path[first - 1] as string),
+      tokenIds: Uint32Array.from(prompt.tokens.slice(first * BLOCK, path.length * BLOCK)),
+      blockSize: BLOCK,
+      cacheSalt: first === 0 ? cacheSalt : null, // sent with the first block only
+    });
+  }
+
+  /** Evicts up to `count` blocks, from the `from`-th held one on, whether others stand behind them or not. */
+  evict(from: number, count: number): void {
+    const held = [...this.#held];
+    const victims = Array.from(
+      { length: Math.min(count, held.length) },
+      (_, i) => held[(from + i) % held.length] as string,
+    );
+    if (victims.length === 0) return;
+    for (const identity of victims) this.#held.delete(identity);
+    const blockHashes = [...new Set(victims)].map((identity) => this.#hashOf(identity));
+    this.#pending.push({ type: "removed", blockHashes, medium: "GPU", groupIdx: null });
+  }
+
+  clear(): void {
+    this.#held = new Set();
+    this.#pending.push({ type: "cleared" });
+  }
+
+  /** Starts anew: nothing is held, numbers begin at 0, nothing is kept for replays. */
+  restart(): void {
+    this.#held = new Set();
+    this.#pending = [];
+    this.#sent = [];
+    this.#seq = 0;
+  }
+
+  /** Sends what is pending as one message. */
+  publish(): Published {
+    const message = { seq: this.#seq++, ts: this.#ts++, events: this.#pending };
+    this.#pending = [];
+    this.#sent.push(message);
+    return message;
+  }
+
+  /** What a replay brings. */
+  replay(from: number): readonly Published[] {
+    const kept = this.#keep === Number.POSITIVE_INFINITY ? this.#sent : this.#sent.slice(-this.#keep);
+    return kept.filter((message) => message.seq >= from);
+  }
+
+  /** Everything that was sent since the last start, in order. */
+  get history(): readonly Published[] {
+    return this.#sent;
+  }
+
+  /** Counts the leading blocks of a prompt of text that are held. */
+  cachedBlocks(prompt: Prompt): number {
+    const path = identities(prompt);
+    const miss = path.findIndex((identity) => !this.#held.has(identity));
+    return miss < 0 ? path.length : miss;
+  }
+
+  #hashOf(identity: string): EngineHash {
+    const number = this.#names.get(identity) ?? this.#names.size;
+    this.#names.set(identity, number);
+    const bits = BigInt.asUintN(64, BigInt(number + 1) * 0x9e3779b97f4a7c15n);
+    if (this.#form === "bytes") return `0x${bits.toString(16).padStart(64, "0")}`;
+    return this.#form === "signed" ? BigInt.asIntN(64, bits) : bits;
+  }
+}
+
+/** Names each block by everything that decides on its content. */
+function identities({ tokens, loraName, cacheSalt, image }: Prompt): string[] {
+  return Array.from({ length: Math.floor(tokens.length / BLOCK) }, (_, block) => {
+    const seen = image !== undefined && image.block <= block ? image : null;
+    return JSON.stringify([tokens.slice(0, (block + 1) * BLOCK), loraName ?? null, cacheSalt ?? null, seen]);
+  });
+}

@@ -1,0 +1,140 @@
+import { describe, expect, test } from "vitest";
+import { KvrouteError } from "../../src/errors.js";
+import { weighEvent } from "../../src/selection/events/event.js";
+import { MESSAGE_BYTES } from "../../src/selection/events/rank-feed.js";
+import type { NumberedBatch } from "../../src/selection/events.js";
+import { a0, a1, b0, lone, Stage, stored } from "../model/kv-event-stage.js";
+
+const codeOf = (call: () => unknown) => {
+  try {
+    call();
+  } catch (error) {
+    if (error instanceof KvrouteError) return error.code;
+    throw error;
+  }
+  return null;
+};
+
+describe("a limit", () => {
+  test("maxBlocks holds, and the block that was announced first leaves the index as well", () => {
+    const stage = new Stage({ maxBlocks: 3 });
+    stage.apply(a0, 0, lone(1), lone(2));
+    stage.apply(b0, 0, lone(3));
+    expect(stage.feed.size.blocks).toBe(3);
+    expect(stage.feed.counters.blocksForgotten).toBe(0);
+    stage.apply(a0, 1, lone(1)); // announced anew, it is no longer the first
+    stage.apply(b0, 1, lone(4));
+    expect(stage.feed.size.blocks).toBe(3);
+    expect(stage.feed.counters.blocksForgotten).toBe(1);
+    expect([
+      stage.overlap(a0, [2, 2]),
+      stage.overlap(a0, [1, 1]),
+      stage.overlap(b0, [3, 3]),
+      stage.overlap(b0, [4, 4]),
+    ]).toEqual([0, 1, 1, 1]);
+  });
+
+  test("maxWaitingBytesPerRank holds: the chain that waits longest goes", () => {
+    const orphan = (number: number) => stored([BigInt(number)], [number, number], { parentBlockHash: 99n });
+    const bytes = weighEvent(orphan(1));
+    const stage = new Stage({ maxWaitingBytesPerRank: 2 * bytes });
+    stage.apply(a0, 0, orphan(1), orphan(2));
+    stage.apply(a1, 0, orphan(1));
+    expect([stage.feed.size.waitingBlocks, stage.feed.counters.waitingBlocksDropped]).toEqual([3, 0]);
+    stage.apply(a0, 1, orphan(3));
+    expect([stage.feed.size.waitingBlocks, stage.feed.counters.waitingBlocksDropped]).toEqual([3, 1]);
+    stage.apply(a0, 2, stored([99n], [0, 0]));
+    expect([1, 2, 3].map((n) => stage.overlap(a0, [0, 0, n, n]))).toEqual([1, 2, 2]);
+    expect(stage.feed.size.waitingBlocks).toBe(1);
+  });
+
+  test("maxBufferedBytesPerRank holds: the batch that is furthest ahead goes, and a second replay brings it", () => {
+    const bytes = MESSAGE_BYTES + weighEvent(lone(1));
+    const stage = new Stage({ maxBufferedBytesPerRank: 2 * bytes });
+    for (const seq of [1, 2]) stage.apply(a0, seq, lone(seq + 1));
+    expect([stage.feed.size.bufferedBatches, stage.feed.counters.refusedBatches]).toEqual([2, 0]);
+    stage.apply(a0, 3, lone(4));
+    expect([stage.feed.size.bufferedBatches, stage.feed.counters.refusedBatches]).toEqual([2, 1]);
+    stage.replay(a0, 0, lone(1));
+    stage.feed.replayEnded(a0);
+    expect(stage.requests.map(({ from }) => from)).toEqual([0, 3]);
+    stage.replay(a0, 3, lone(4));
+    stage.feed.replayEnded(a0);
+    expect(stage.feed.status(a0)).toMatchObject({ state: "live", next: 4 });
+    expect([1, 2, 3, 4].map((n) => stage.overlap(a0, [n, n]))).toEqual([1, 1, 1, 1]);
+  });
+
+  test("maxRanks holds, and a rank that goes makes room", () => {
+    const stage = new Stage({ maxRanks: 2 });
+    stage.apply(a0, 0);
+    stage.apply(a1, 0);
+    expect(codeOf(() => stage.apply(b0, 0))).toBe("KVROUTE_KV_EVENT_RANKS");
+    stage.apply(a0, 1);
+    stage.feed.removeRank(a1);
+    stage.apply(b0, 0);
+    stage.feed.removeWorker("a");
+    stage.apply(a1, 0);
+    expect(stage.feed.size.ranks).toBe(2);
+  });
+
+  test.each([
+    ["blockSize", 0],
+    ["blockSize", 1.5],
+    ["blockSize", 4_097],
+    ["maxBlocks", 0],
+    ["maxRanks", 0],
+    ["maxWaitingBytesPerRank", -1],
+    ["maxBufferedBytesPerRank", Number.NaN],
+  ])("%s of %d is refused", (name, value) => {
+    expect(codeOf(() => new Stage({ [name]: value }))).toBe("KVROUTE_ARGUMENT_RANGE");
+  });
+});
+
+describe("an argument", () => {
+  const apply = (worker: unknown, batch: unknown) => () =>
+    new Stage().feed.apply(worker as typeof a0, batch as NumberedBatch);
+
+  test("names a worker by a text or a whole number, and a rank", () => {
+    expect(codeOf(apply(null, { seq: 0, events: [] }))).toBe("KVROUTE_ARGUMENT_TYPE");
+    expect(codeOf(apply({ workerId: true, dpRank: 0 }, { seq: 0, events: [] }))).toBe("KVROUTE_ARGUMENT_TYPE");
+    expect(codeOf(apply({ workerId: 1.5, dpRank: 0 }, { seq: 0, events: [] }))).toBe("KVROUTE_ARGUMENT_RANGE");
+    expect(codeOf(apply({ workerId: 1, dpRank: -1 }, { seq: 0, events: [] }))).toBe("KVROUTE_ARGUMENT_RANGE");
+  });
+
+  test("names one worker by 1 and by 1n, and another by '1'", () => {
+    const stage = new Stage();
+    stage.feed.apply({ workerId: 1n, dpRank: 0 }, { seq: 0, events: [] });
+    expect(stage.feed.status({ workerId: 1, dpRank: 0 })).not.toBeNull();
+    expect(stage.feed.status({ workerId: "1", dpRank: 0 })).toBeNull();
+    expect(stage.feed.status({ workerId: 2n ** 64n, dpRank: 0 })).toBeNull();
+  });
+
+  test("numbers a batch from 0 to 2^53 - 1, as either kind of integer", () => {
+    expect(codeOf(apply(a0, { seq: 0n, events: [] }))).toBeNull();
+    for (const seq of [-1, -1n, 0.5, 2n ** 64n - 1n]) {
+      expect(codeOf(apply(a0, { seq, events: [] }))).toBe("KVROUTE_ARGUMENT_RANGE");
+    }
+  });
+
+  test("reports a whole number of cached tokens", () => {
+    const { feed } = new Stage();
+    expect(codeOf(() => feed.reportCachedTokens(a0, { predicted: -1, actual: 0 }))).toBe("KVROUTE_ARGUMENT_RANGE");
+    expect(codeOf(() => feed.reportCachedTokens(a0, { predicted: 0, actual: 0 }))).toBeNull();
+  });
+
+  test("gives the index the time at which a batch is applied", () => {
+    const times: (number | undefined)[] = [];
+    const stage = new Stage();
+    stage.index.store = (_worker, _hashes, options?: { nowMs?: number }) => times.push(options?.nowMs);
+    stage.feed.apply(a0, { seq: 1, ts: 2, events: [lone(2)] }, 10);
+    stage.feed.apply(a0, { seq: 0, ts: 1, events: [lone(1)] }, 20);
+    stage.feed.apply(a0, { seq: 2, ts: 3, events: [lone(3)] });
+    expect(times).toEqual([20, 20, undefined]);
+  });
+
+  test("counts the events that a decoder left out", () => {
+    const stage = new Stage();
+    stage.feed.apply(a0, { seq: 0, events: [], ignored: 3 });
+    expect(stage.feed.counters.unknownEvents).toBe(3);
+  });
+});

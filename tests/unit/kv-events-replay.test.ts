@@ -1,0 +1,96 @@
+import { describe, expect, test } from "vitest";
+import { a0, b0, lone, Stage } from "../model/kv-event-stage.js";
+
+describe("an engine that was running before", () => {
+  test("is asked for everything, and is live when it still has it", () => {
+    const stage = new Stage();
+    stage.apply(a0, 2, lone(3));
+    expect(stage.requests.map(({ from }) => from)).toEqual([0]);
+    for (const seq of [0, 1, 2]) stage.replay(a0, seq, lone(seq + 1));
+    stage.feed.replayEnded(a0);
+    expect(stage.feed.status(a0)).toMatchObject({ state: "live", next: 3 });
+    expect([1, 2, 3].map((n) => stage.overlap(a0, [n, n]))).toEqual([1, 1, 1]);
+  });
+
+  test("is untrusted when it does not, although what came since is indexed", () => {
+    const stage = new Stage();
+    stage.apply(a0, 2, lone(3));
+    stage.feed.replayEnded(a0);
+    expect(stage.state(a0)).toBe("untrusted");
+    expect(stage.overlap(a0, [3, 3])).toBe(1);
+    expect(stage.feed.counters.lostBatches).toBe(2);
+  });
+
+  test("is followed from the start after a reset, which asks for everything", () => {
+    const stage = new Stage();
+    stage.apply(a0, 0, lone(1));
+    stage.feed.reset(a0);
+    expect(stage.state(a0)).toBe("gap");
+    expect(stage.index.size.entries).toBe(0);
+    stage.replay(a0, 0, lone(1));
+    stage.feed.replayEnded(a0);
+    expect(stage.state(a0)).toBe("live");
+    expect(stage.overlap(a0, [1, 1])).toBe(1);
+  });
+});
+
+describe("a replay", () => {
+  test("that brings a part is asked for again from where it stopped", () => {
+    const stage = new Stage();
+    stage.apply(a0, 0, lone(1));
+    stage.apply(a0, 9, lone(10));
+    stage.replay(a0, 1, lone(2));
+    stage.feed.replayEnded(a0);
+    expect(stage.requests.map(({ from }) => from)).toEqual([1, 2]);
+    expect(stage.state(a0)).toBe("gap");
+    stage.feed.replayEnded(a0);
+    expect(stage.state(a0)).toBe("untrusted");
+  });
+
+  test("may be answered from inside the callback", () => {
+    const stage: Stage = new Stage({
+      onReplayNeeded: ({ worker, from }) => {
+        for (let seq = from; seq < 5; seq++) stage.replay(worker, seq, lone(seq + 1));
+        stage.feed.replayEnded(worker);
+      },
+    });
+    stage.apply(a0, 4, lone(5));
+    expect(stage.feed.status(a0)).toMatchObject({ state: "live", next: 5 });
+  });
+
+  test("may be declined from inside the callback, for any number of gaps", () => {
+    let asked = 0;
+    const stage: Stage = new Stage({
+      onReplayNeeded: ({ worker }) => {
+        asked++;
+        if (asked > 1) stage.feed.replayEnded(worker);
+      },
+    });
+    for (let seq = 1; seq < 12_000; seq += 2) stage.apply(a0, seq);
+    stage.feed.replayEnded(a0);
+    expect(stage.feed.status(a0)).toMatchObject({ state: "untrusted", next: 12_000 });
+  });
+
+  test("that nobody asked for, or of an unknown worker, has no end", () => {
+    const stage = new Stage();
+    stage.apply(a0, 0, lone(1));
+    stage.feed.replayEnded(a0);
+    stage.feed.replayEnded(b0);
+    stage.feed.reset(b0);
+    expect(stage.feed.statuses().map(({ state }) => state)).toEqual(["live"]);
+  });
+
+  test("of batches that the index refuses stays open, and goes on once it takes them", () => {
+    const stage = new Stage();
+    const store = stage.index.store.bind(stage.index);
+    stage.apply(a0, 1, lone(2));
+    stage.index.store = () => {
+      throw new Error("full");
+    };
+    expect(() => stage.replay(a0, 0, lone(1))).toThrow("full");
+    stage.index.store = store;
+    stage.replay(a0, 0, lone(1));
+    expect(stage.feed.status(a0)).toMatchObject({ state: "live", next: 2 });
+    expect([1, 2].map((n) => stage.overlap(a0, [n, n]))).toEqual([1, 1]);
+  });
+});
