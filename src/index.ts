@@ -23,3 +23,22 @@ export {
   SelectionCache,
   type SelectionCacheOptions,
 } from "./selection/cache.js";
+export {
+  type CachedTokens,
+  decodeKvEvents,
+  type EngineHash,
+  type KvCleared,
+  type KvEvent,
+  type KvEventBatch,
+  KvEventFeed,
+  type KvEventFeedOptions,
+  type KvEventIndex,
+  type KvFeedCounters,
+  type KvFeedState,
+  type KvFeedStatus,
+  type KvRemoved,
+  type KvStored,
+  type NumberedBatch,
+  type ReplayRequest,
+  type TokenHasher,
+} from "./selection/events.js";

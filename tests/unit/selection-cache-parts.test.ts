@@ -104,6 +104,34 @@ describe("the sharded map", () => {
     expect(map.size).toBe(count / 2);
     for (let n = 0; n < count; n++) expect(map.get(idOf(n))).toBe(n % 2 === 0 ? undefined : -n);
   });
+
+  /** The sizes of the shards with so many ids. */
+  function sizes(count: number, idOf: (n: number) => string): number[] {
+    const map = new ShardedMap<number>();
+    for (let n = 0; n < count; n++) map.put(idOf(n), n);
+    return map.inspect();
+  }
+
+  test("keeps 512 ids together, and twice as many shards from then on", () => {
+    const idOf = (n: number) => `request-${n}`;
+    expect(sizes(512, idOf)).toEqual([512]);
+    expect(sizes(513, idOf)).toHaveLength(2);
+    expect(sizes(1_025, idOf)).toHaveLength(4);
+  });
+
+  test.each([
+    ["count up", (n: number) => `request-${n}`],
+    ["count up before a short suffix", (n: number) => `cmpl-${n}-0`],
+    ["are hexadecimal", (n: number) => `chatcmpl-${(Math.imul(n, 0x9e3779b1) >>> 0).toString(16)}`],
+    ["are seven apart", (n: number) => `${1e15 + 7 * n}`],
+  ])("fills its shards alike with ids that %s", (_, idOf) => {
+    expect(Math.max(...sizes(8_192, idOf))).toBeLessThan(1_024); // twice the mean
+  });
+
+  test("reads eight characters of an id, however long: ids that end alike share a shard", () => {
+    const idOf = (n: number) => `${n}-complete`;
+    expect(sizes(2_000, idOf).filter((size) => size > 0)).toEqual([2_000]);
+  });
 });
 
 describe("the length in UTF-8", () => {

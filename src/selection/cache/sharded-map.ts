@@ -42,6 +42,11 @@ export class ShardedMap<T> {
     this.#size--;
   }
 
+  /** Lists the sizes of the shards, for tests that look inside. */
+  inspect(): number[] {
+    return this.#shards.map((shard) => shard.size);
+  }
+
   #shardOf(id: string): Map<string, T> {
     return this.#shards[hashOfEnding(id) & (this.#shards.length - 1)] as Map<string, T>; // the length is a power of two
   }
