@@ -6,7 +6,15 @@ import { embedCore } from "./scripts/embed-core.mjs";
 // choose the seam (see "imports" in package.json).
 
 const core = embedCore("build/core.wasm");
-const external = [/^node:/, "#core", "@assemblyscript/loader", "@msgpack/msgpack", "cli-progress", "cli-table3", "commander"];
+const external = [
+  /^node:/,
+  "#core",
+  "@assemblyscript/loader",
+  "@msgpack/msgpack",
+  "cli-progress",
+  "cli-table3",
+  "commander",
+];
 
 const copyCore = {
   name: "copy-core",

@@ -3,7 +3,7 @@ import { randomHashes } from "../prng.js";
 import { type Cache, HASHES, type MakeCache, makeIds, PARTITION, selectionOf } from "./contract.js";
 
 const RESIDENT = 4_096;
-const OPERATIONS = 16_384;
+const OPERATIONS = 8_192;
 const WARM_UP_ROUNDS = 8;
 
 /**
