@@ -58,6 +58,14 @@ describe("prefix index", () => {
     expect(order()).toBe("3 9 10 11 12 5 4 2 1");
   });
 
+  it("a walk ends at the first recent ancestor, and what it passed takes its place just before that one", () => {
+    storeAll(first, [1, 2]);
+    storeAll(first, [8], 4);
+    expect(order()).toBe("3 9 10 11 12 5 8 4 2 1");
+    putHash(0, 8);
+    removeBlocks(first, 1);
+  });
+
   it("a block under a parent that its holder does not have takes its place at the new end", () => {
     second = storeAll(0, [6], 5);
     expect(order()).toBe("3 9 10 11 12 5 4 2 1 6");

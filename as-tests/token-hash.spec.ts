@@ -117,7 +117,7 @@ describe("token hash", () => {
     }).toThrow("the window ends before");
     expect(() => {
       hashBlocks(2, 0x80000000, 0);
-    }).toThrow("the product is 0 in 32 bits");
+    }).toThrow("the memory ends before, where the product is 0 in 32 bits");
   });
 
   it("a batch writes its hashes and nothing beside them", () => {
@@ -130,7 +130,9 @@ describe("token hash", () => {
     expect(localAt(3)).toBe(0xaaaaaaaaaaaaaaaa);
     expect(sequenceAt(3)).toBe(0xaaaaaaaaaaaaaaaa);
     let touched: u32 = 0;
-    for (let offset: usize = 0; offset < end; offset += 8) touched += u32(load<u64>(words() + offset) != 0xaaaaaaaaaaaaaaaa);
+    for (let offset: usize = 0; offset < end; offset += 8) {
+      touched += u32(load<u64>(words() + offset) != 0xaaaaaaaaaaaaaaaa);
+    }
     expect(touched).toBe(2 + 2 * 3);
   });
 
@@ -141,6 +143,13 @@ describe("token hash", () => {
     expect(inParts(98304)).toBe(atOnce(98304));
     expect(inParts(98305)).toBe(atOnce(98305));
     expect(inParts(100000)).toBe(atOnce(100000));
+  });
+
+  it("a long input that was given up leaves nothing behind", () => {
+    setWords(0, 0);
+    hashPart(1);
+    hashPart(0);
+    expect(inParts(40000)).toBe(atOnce(40000));
   });
 
   it("a part reads no further back than a stripe, and what stands there is its own", () => {

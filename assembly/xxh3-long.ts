@@ -13,8 +13,8 @@ import {
   mix,
 } from "./xxh3-mix";
 
-// The long class of XXH3: stripes of 64 bytes are added up in eight accumulators, two to a vector, under the secret with
-// the seed worked in.
+// The long class of XXH3: stripes of 64 bytes are added up in eight accumulators, two to a vector, under the secret
+// with the seed worked in.
 //
 //   ├─ stripe ─┼─ stripe ─┼ … ┼─ sixteenth ─┼─ scramble ─┼─ stripe ─┼ …
 //   secret + 0   + 8            + 120          + 128        + 0
@@ -65,7 +65,9 @@ export function finish(at: usize, bytes: usize, total: u64): u64 {
   addStripes(at + blocks, SEEDED, (bytes - 1 - blocks) / STRIPE_BYTES);
   addStripes(at + bytes - STRIPE_BYTES, SEEDED + LAST, 1);
   let sum = total * PRIME64_1;
-  for (let offset: usize = 0; offset < STRIPE_BYTES; offset += 16) sum += mix(SUMS + offset, SEEDED + MERGE + offset, 0);
+  for (let offset: usize = 0; offset < STRIPE_BYTES; offset += 16) {
+    sum += mix(SUMS + offset, SEEDED + MERGE + offset, 0);
+  }
   return avalanche(sum);
 }
 

@@ -36,41 +36,33 @@ export function hashString(
   parent: bigint | undefined,
 ): TokenHashes {
   const end = hasher.blocksAtOnce(blockBytes) * blockBytes;
-  const pieces: TokenHashes[] = [];
+  const parts: TokenHashes[] = [];
   let previous = parent;
   let filled = 0; // bytes in the window: what the last round left, less than a block, and what this one adds
   let position = 0;
   do {
-    const { read, written } = hasher.encode(pieceOf(text, position, end - filled), filled, end);
+    // As many UTF-16 units as there is room for bytes. A cut through a surrogate pair does no harm: the half before it
+    // would take three bytes where one is left, so it is not read, and comes again with the other half.
+    const piece = text.slice(position, position + end - filled);
+    const { read, written } = hasher.encode(piece, filled, end);
     position += read;
     filled += written;
     const count = Math.floor(filled / blockBytes);
-    const piece = hasher.room(count);
+    const hashes = hasher.room(count);
     hasher.blocks(count, blockBytes, seed, previous);
-    hasher.take(piece, 0, count);
+    hasher.take(hashes, 0, count);
     hasher.window.copyWithin(0, count * blockBytes, filled);
     filled -= count * blockBytes;
-    if (count > 0) previous = piece.sequence[count - 1];
-    pieces.push(piece);
+    previous = hashes.sequence[count - 1]; // only the last round may have none
+    parts.push(hashes);
   } while (position < text.length);
-  return pieces.length === 1 ? (pieces[0] as TokenHashes) : join(hasher, pieces);
+  return parts.length === 1 ? (parts[0] as TokenHashes) : join(hasher, parts);
 }
 
-/**
- * The part of a text that may fit so many bytes: a UTF-16 unit takes at least one. It does not end in the first half of
- * a surrogate pair, which would be encoded as a lone one.
- */
-function pieceOf(text: string, start: number, bytes: number): string {
-  const end = start + bytes;
-  if (end >= text.length) return start === 0 ? text : text.slice(start);
-  const last = text.charCodeAt(end - 1);
-  return text.slice(start, last >= 0xd800 && last <= 0xdbff ? end - 1 : end);
-}
-
-function join(hasher: Hasher, pieces: readonly TokenHashes[]): TokenHashes {
-  const hashes = hasher.room(pieces.reduce((sum, piece) => sum + piece.local.length, 0));
+function join(hasher: Hasher, parts: readonly TokenHashes[]): TokenHashes {
+  const hashes = hasher.room(parts.reduce((sum, part) => sum + part.local.length, 0));
   let done = 0;
-  for (const { local, sequence } of pieces) {
+  for (const { local, sequence } of parts) {
     hashes.local.set(local, done);
     hashes.sequence.set(sequence, done);
     done += local.length;

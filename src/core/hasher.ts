@@ -58,7 +58,7 @@ export class Hasher {
     return Math.min(this.#blocksMax, Math.floor(this.window.length / blockBytes));
   }
 
-  /** Writes text to the window from `start` on, up to `end` at most, as UTF-8. A character is written whole or not at all. */
+  /** Writes text as UTF-8 to the window, from `start` up to `end` at most. Writes characters whole or not at all. */
   encode(text: string, start: number, end: number): { read: number; written: number } {
     return this.#encoder.encodeInto(text, this.window.subarray(start, end));
   }

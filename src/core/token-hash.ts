@@ -40,11 +40,11 @@ const WORD_MAX = 0xffff_ffff_ffff_ffffn;
 const NOTHING = new Uint8Array(0);
 
 /**
- * Hashes the full blocks of a prompt, each by itself and with all before it, as Dynamo does: XXH3 of the tokens as 32-bit
- * little-endian integers, chained. A partial last block has no hash.
+ * Hashes the full blocks of a prompt, each by itself and with all before it, as Dynamo does: XXH3 of the tokens as
+ * 32-bit little-endian integers, chained. A partial last block has no hash.
  *
  * @throws {ArgumentTypeError} `KVROUTE_ARGUMENT_TYPE` if an argument has the wrong type
- * @throws {ArgumentRangeError} `KVROUTE_ARGUMENT_RANGE` if `blockSize` is not a whole number from 1 to 4,096, or `parent` not of 64 bits
+ * @throws {ArgumentRangeError} `KVROUTE_ARGUMENT_RANGE` if `blockSize` or `parent` is out of range
  */
 export function hashTokens(tokens: Uint32Array, options: HashTokensOptions): TokenHashes {
   const bytes = bytesOf(tokens, "Uint32Array", "tokens");
@@ -54,11 +54,11 @@ export function hashTokens(tokens: Uint32Array, options: HashTokensOptions): Tok
 }
 
 /**
- * Hashes the full blocks of a text, in UTF-8, as `hashTokens` does those of a prompt: for routers that have no tokeniser.
+ * Hashes the full blocks of a text, in UTF-8, as `hashTokens` does those of a prompt: for routers without a tokeniser.
  * A lone surrogate counts as U+FFFD.
  *
  * @throws {ArgumentTypeError} `KVROUTE_ARGUMENT_TYPE` if an argument has the wrong type
- * @throws {ArgumentRangeError} `KVROUTE_ARGUMENT_RANGE` if `blockBytes` is not a whole number from 4 to 16,384, or `parent` not of 64 bits
+ * @throws {ArgumentRangeError} `KVROUTE_ARGUMENT_RANGE` if `blockBytes` or `parent` is out of range
  */
 export function hashText(text: string | Uint8Array, options: HashTextOptions = {}): TokenHashes {
   const bytes = typeof text === "string" ? undefined : bytesOf(text, "Uint8Array", "text", "a string or ");

@@ -1,6 +1,7 @@
 import type { WorkerWithDpRank } from "../core/keys.js";
 import { type Aged, AgeOrder, NOT_LATE } from "./cache/age-order.js";
 import { checkHashes, checkLimit, checkNumber, checkObject, checkText, checkTime } from "./cache/checks.js";
+import type { Identified } from "./cache/id-table.js";
 import { type PartitionEntries, Partitions } from "./cache/partitions.js";
 import type { PeekedSelection, PendingSelection, RoutingPartition, SelectionCacheOptions } from "./cache/types.js";
 import { utf8Length } from "./cache/utf8.js";
@@ -30,10 +31,12 @@ interface EntryInside {
 /** Looks inside a cache, for tests. Not part of the package's entry. */
 export let insideOf: <W>(cache: SelectionCache<W>) => CacheInside;
 
-class Entry<W> implements Aged<Entry<W>>, EntryInside {
+class Entry<W> implements Aged<Entry<W>>, Identified<Entry<W>>, EntryInside {
   older: Entry<W> | null = null;
   newer: Entry<W> | null = null;
   lateIndex = NOT_LATE;
+  idHash = 0;
+  chained: Entry<W> | null = null;
 
   constructor(
     readonly partition: PartitionEntries<Entry<W>>,
@@ -112,7 +115,7 @@ export class SelectionCache<W = WorkerWithDpRank> {
     const names = home.bytes + utf8Length(selectionId) + (loraName === undefined ? 0 : utf8Length(loraName));
     const bytes = names + sequenceHashes.length * BigUint64Array.BYTES_PER_ELEMENT;
     const entry = new Entry(home, selectionId, selection, insertedAtMs, this.#generations++, bytes);
-    const replaced = home.entries.put(selectionId, entry);
+    const replaced = home.entries.put(entry);
     if (replaced !== undefined) this.#leave(replaced);
     this.#order.add(entry);
     this.#totalBytes += bytes;
@@ -173,7 +176,7 @@ export class SelectionCache<W = WorkerWithDpRank> {
 
   #drop(entry: Entry<W>): void {
     const { partition } = entry;
-    partition.entries.delete(entry.id);
+    partition.entries.delete(entry);
     if (partition.entries.size === 0) this.#partitions.close(partition);
     this.#leave(entry);
   }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { AgeOrder, NOT_LATE } from "../../src/selection/cache/age-order.js";
-import { ShardedMap } from "../../src/selection/cache/sharded-map.js";
+import { IdTable } from "../../src/selection/cache/id-table.js";
 import { utf8Length } from "../../src/selection/cache/utf8.js";
 import { scaled } from "../support/scale.js";
 
@@ -76,47 +76,95 @@ describe("the age order", () => {
     fc.assert(property, { numRuns: scaled(300) });
   });
 
-  test("cuts the links of what has left", () => {
+  test("cuts the link from what has left to what is newer", () => {
     const order = new AgeOrder<Probe>();
     const probes = [0, 1, 2].map((at) => new Probe(at, at));
     for (const probe of probes) order.add(probe);
     for (const probe of [1, 0, 2].map((at) => probes[at] as Probe)) {
       order.delete(probe);
-      expect([probe.older, probe.newer]).toEqual([null, null]);
+      expect(probe.newer).toBeNull();
     }
   });
 });
 
-describe("the sharded map", () => {
+interface Named {
+  readonly id: string;
+  readonly n: number;
+  idHash: number;
+  chained: Named | null;
+}
+
+const named = (id: string, n: number): Named => ({ id, n, idHash: 0, chained: null });
+
+/** A table of so many ids. */
+function tableOf(count: number, idOf: (n: number) => string): IdTable<Named> {
+  const table = new IdTable<Named>();
+  for (let n = 0; n < count; n++) table.put(named(idOf(n), n));
+  return table;
+}
+
+describe("the table of ids", () => {
   test.each([
     ["that count up", (n: number) => `request-${n}`],
     ["that all end alike", (n: number) => `${n}-completion-0`],
     ["that are short", (n: number) => n.toString(36)],
     ["beyond ASCII", (n: number) => `é${n}😀`],
   ])("is a map while it grows and shrinks, with ids %s", (_, idOf) => {
-    const map = new ShardedMap<number>();
     const count = 5_000;
-    for (let n = 0; n < count; n++) expect(map.put(idOf(n), n)).toBeUndefined();
-    expect(map.size).toBe(count);
-    for (let n = 0; n < count; n++) expect(map.put(idOf(n), -n)).toBe(n);
-    expect(map.size).toBe(count);
-    for (let n = 0; n < count; n += 2) map.delete(idOf(n));
-    expect(map.size).toBe(count / 2);
-    for (let n = 0; n < count; n++) expect(map.get(idOf(n))).toBe(n % 2 === 0 ? undefined : -n);
+    const table = tableOf(count, idOf);
+    expect(table.size).toBe(count);
+    for (let n = 0; n < count; n++) expect(table.put(named(idOf(n), -n))?.n).toBe(n);
+    expect(table.size).toBe(count);
+    for (let n = 0; n < count; n += 2) table.delete(table.get(idOf(n)) as Named);
+    expect(table.size).toBe(count / 2);
+    for (let n = 0; n < count; n++) expect(table.get(idOf(n))?.n).toBe(n % 2 === 0 ? undefined : -n);
+    for (let n = 1; n < count; n += 2) table.delete(table.get(idOf(n)) as Named);
+    const { buckets, overflow } = table.inspect();
+    expect([table.size, Math.max(...buckets), overflow]).toEqual([0, 0, 0]);
   });
 
-  /** The sizes of the shards with so many ids. */
-  function sizes(count: number, idOf: (n: number) => string): number[] {
-    const map = new ShardedMap<number>();
-    for (let n = 0; n < count; n++) map.put(idOf(n), n);
-    return map.inspect();
-  }
+  test("agrees with a map under random calls on ids that meet in one bucket", () => {
+    const calls = fc.array(fc.tuple(fc.nat(24), fc.boolean()), { maxLength: 120, size: "max" });
+    const property = fc.property(calls, (list) => {
+      const table = new IdTable<Named>();
+      const model = new Map<string, Named>();
+      for (const [n, [which, isDeleted]] of list.entries()) {
+        const id = `${which}`.padEnd(10, "-"); // of one length, and alike in the last eight characters
+        const there = model.get(id);
+        if (isDeleted) {
+          if (there !== undefined) table.delete(there);
+          model.delete(id);
+        } else {
+          const entry = named(id, n);
+          expect(table.put(entry)).toBe(there);
+          model.set(id, entry);
+        }
+        expect(table.size).toBe(model.size);
+        for (let other = 0; other <= 24; other++) {
+          const key = `${other}`.padEnd(10, "-");
+          expect(table.get(key)).toBe(model.get(key));
+        }
+      }
+    });
+    fc.assert(property, { numRuns: scaled(60) });
+  });
 
-  test("keeps 512 ids together, and twice as many shards from then on", () => {
+  test("has as many buckets as ids, up to the next power of two", () => {
     const idOf = (n: number) => `request-${n}`;
-    expect(sizes(512, idOf)).toEqual([512]);
-    expect(sizes(513, idOf)).toHaveLength(2);
-    expect(sizes(1_025, idOf)).toHaveLength(4);
+    const bucketsOf = (count: number) => tableOf(count, idOf).inspect().buckets.length;
+    expect([0, 8, 9, 4_096, 4_097].map(bucketsOf)).toEqual([8, 8, 16, 4_096, 8_192]);
+  });
+
+  test("gives half of its buckets back when fewer than an eighth are used, down to eight", () => {
+    const table = tableOf(4_096, (n) => `request-${n}`);
+    const bucketsAt: Record<number, number> = {};
+    for (let n = 4_095; n >= 0; n--) {
+      table.delete(table.get(`request-${n}`) as Named);
+      bucketsAt[n] = table.inspect().buckets.length;
+    }
+    expect([512, 511, 256, 255, 2, 1, 0].map((left) => bucketsAt[left])).toEqual([
+      4_096, 2_048, 2_048, 1_024, 16, 8, 8,
+    ]);
   });
 
   test.each([
@@ -124,13 +172,15 @@ describe("the sharded map", () => {
     ["count up before a short suffix", (n: number) => `cmpl-${n}-0`],
     ["are hexadecimal", (n: number) => `chatcmpl-${(Math.imul(n, 0x9e3779b1) >>> 0).toString(16)}`],
     ["are seven apart", (n: number) => `${1e15 + 7 * n}`],
-  ])("fills its shards alike with ids that %s", (_, idOf) => {
-    expect(Math.max(...sizes(8_192, idOf))).toBeLessThan(1_024); // twice the mean
+  ])("spreads ids that %s like a random hash, or better", (_, idOf) => {
+    const { buckets, overflow } = tableOf(4_096, idOf).inspect();
+    expect(buckets.filter((length) => length === 0).length).toBeLessThan(4_096 * 0.4); // 1 in e of a random hash
+    expect(overflow).toBe(0);
   });
 
-  test("reads eight characters of an id, however long: ids that end alike share a shard", () => {
-    const idOf = (n: number) => `${n}-complete`;
-    expect(sizes(2_000, idOf).filter((size) => size > 0)).toEqual([2_000]);
+  test("keeps eight of the ids that end alike in a bucket, and the others in a map", () => {
+    const { buckets, overflow } = tableOf(2_000, (n) => `${1e6 + n}-complete`).inspect();
+    expect([buckets.filter((length) => length > 0), overflow]).toEqual([[8], 1_992]);
   });
 });
 

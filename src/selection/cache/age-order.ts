@@ -65,14 +65,13 @@ export class AgeOrder<T extends Aged<T>> {
     this.#listed++;
   }
 
-  // The links of what has gone are cut: from V8's old space, garbage would keep its younger neighbours alive.
+  // What has gone must not point to what is newer: garbage in V8's old space would keep all of it alive.
   #unlink(entry: T): void {
     const { older, newer } = entry;
     if (older === null) this.#oldest = newer;
     else older.newer = newer;
     if (newer === null) this.#newest = older;
     else newer.older = older;
-    entry.older = null;
     entry.newer = null;
     this.#listed--;
   }

@@ -1,10 +1,10 @@
-import { ShardedMap } from "./sharded-map.js";
+import { type Identified, IdTable } from "./id-table.js";
 import type { RoutingPartition } from "./types.js";
 import { utf8Length } from "./utf8.js";
 
 /** The entries of one partition, by id. */
-export class PartitionEntries<T> implements RoutingPartition {
-  readonly entries = new ShardedMap<T>();
+export class PartitionEntries<T extends Identified<T>> implements RoutingPartition {
+  readonly entries = new IdTable<T>();
   /** Bytes of both names in UTF-8. */
   readonly bytes: number;
 
@@ -16,9 +16,14 @@ export class PartitionEntries<T> implements RoutingPartition {
   }
 }
 
-/** Partitions that have entries, by both of their names: maps in a map, so that no two pairs of names can be one key. */
-export class Partitions<T> {
+/**
+ * Partitions that have entries, and at most one that has none, by both of their names: maps in a map, so that no two pairs
+ * of names can be one key.
+ */
+export class Partitions<T extends Identified<T>> {
   readonly #models = new Map<string, Map<string, PartitionEntries<T>>>();
+  /** The partition that was emptied last: it stays, for in a quiet hour each selection is the only one of its time. */
+  #emptied: PartitionEntries<T> | null = null;
 
   find(modelName: string, routingGroup: string): PartitionEntries<T> | undefined {
     return this.#models.get(modelName)?.get(routingGroup);
@@ -39,11 +44,11 @@ export class Partitions<T> {
     return partition;
   }
 
-  /** Forgets a partition whose last entry has gone. */
-  close({ modelName, routingGroup }: RoutingPartition): void {
-    const groups = this.#models.get(modelName);
-    groups?.delete(routingGroup);
-    if (groups?.size === 0) this.#models.delete(modelName);
+  /** Takes note that the last entry of a partition has gone. */
+  close(partition: PartitionEntries<T>): void {
+    const before = this.#emptied;
+    if (before !== partition && before?.entries.size === 0) this.#forget(before);
+    this.#emptied = partition;
   }
 
   /** Counts models and partitions, for tests that look inside. */
@@ -51,5 +56,11 @@ export class Partitions<T> {
     let partitions = 0;
     for (const groups of this.#models.values()) partitions += groups.size;
     return { models: this.#models.size, partitions };
+  }
+
+  #forget({ modelName, routingGroup }: RoutingPartition): void {
+    const groups = this.#models.get(modelName);
+    groups?.delete(routingGroup);
+    if (groups?.size === 0) this.#models.delete(modelName);
   }
 }

@@ -118,6 +118,21 @@ describe("workers", () => {
   });
 });
 
+describe("the order of an answer", () => {
+  test.each([1, 2, 3, 64, 700])("holds for %i workers, however they came to their blocks", (workers) => {
+    const index = new PrefixIndex();
+    const chain = Array.from({ length: 50 }, (_, i) => BigInt(i + 1));
+    const expected = Array.from({ length: workers }, (_, id) => ({ worker: at(id), blocks: 1 + ((id * 7_919) % 50) }));
+    for (let id = 0; id < workers; id++) index.store(at(id), [0n]); // registers them in order
+    for (let i = 0; i < workers; i++) {
+      const { worker, blocks } = expected[(i * 1_009) % workers] as (typeof expected)[number];
+      index.store(worker, chain.slice(0, blocks));
+    }
+    expected.sort((a, b) => b.blocks - a.blocks); // stable
+    expect(index.overlap(chain)).toEqual(expected);
+  });
+});
+
 describe("chains", () => {
   test("an overlap counts from the root without a gap", () => {
     const index = new PrefixIndex();
@@ -179,6 +194,17 @@ describe("chains", () => {
     expect(index.overlap([1n, 2n, 3n])).toEqual([{ worker: at("a"), blocks: 3 }]);
   });
 
+  test("a use of ancestors ends at the first that was used a short time ago, and keeps them behind it", () => {
+    const index = new PrefixIndex({ maxEntries: 16 }); // a short time are two uses
+    index.store(at("a"), [1n, 2n]);
+    for (let hash = 100n; hash < 106n; hash++) index.store(at("a"), [hash]);
+    index.store(at("a"), [1n]);
+    index.store(at("a"), [3n], { parent: 2n });
+    for (let hash = 200n; hash < 214n; hash++) index.store(at("a"), [hash]);
+    expect(index.stats.evicted).toBe(7);
+    expect(index.overlap([1n, 2n, 3n])).toEqual([{ worker: at("a"), blocks: 2 }]); // the leaf went, of all three
+  });
+
   test("lists and typed arrays mean the same, and a bad hash is named before anything changes", () => {
     const index = new PrefixIndex();
     index.store(at("a"), BigUint64Array.of(1n, 2n));
@@ -234,6 +260,14 @@ describe("a time to live", () => {
     expect(index.overlap([1n, 2n, 3n], 150)).toEqual([{ worker: at("a"), blocks: 3 }]);
   });
 
+  test("starts anew to the millisecond", () => {
+    const index = new PrefixIndex({ ttlMs: 100 });
+    index.store(at("a"), [1n, 2n], { nowMs: 0 });
+    index.store(at("a"), [3n], { nowMs: 1, parent: 2n });
+    expect(index.overlap([1n, 2n, 3n], 101)).toEqual([{ worker: at("a"), blocks: 3 }]);
+    expect(index.overlap([1n, 2n, 3n], 101.5)).toEqual([]);
+  });
+
   test("does not go back with the clock", () => {
     const index = new PrefixIndex({ ttlMs: 100 });
     index.store(at("a"), [1n], { nowMs: 1_000 });
@@ -281,6 +315,39 @@ describe("bounds", () => {
     expect(index.size).toEqual({ blocks: 300, entries: 300 });
     expect(index.stats.evicted).toBe(1);
     expect(index.overlap([0n])).toEqual([]);
+  });
+
+  test("every bound has room for as many blocks, whatever the number of workers", () => {
+    for (let maxEntries = 300; maxEntries < 308; maxEntries++) {
+      for (const workers of [1, 2, 3]) {
+        const index = new PrefixIndex({ maxEntries });
+        for (let hash = 0; hash < 2 * maxEntries; hash++) index.store(at(hash % workers), [BigInt(hash)]);
+        expect(index.size).toEqual({ blocks: maxEntries, entries: maxEntries });
+      }
+    }
+  });
+
+  test("there is room for a new worker and its block at every size", () => {
+    for (const others of [0, 1, 2]) {
+      const index = new PrefixIndex();
+      for (let hash = 0; hash < others; hash++) index.store(at("other"), [BigInt(hash)]);
+      for (let id = 10; id < 800; id++) index.store(at(id), [BigInt(id)]);
+      expect(index.size.entries).toBe(790 + others);
+    }
+  });
+
+  test("a full index grows no more, however long a chain is stored", () => {
+    const index = new PrefixIndex({ maxEntries: 1_000 });
+    for (let hash = 0n; hash < 1_000n; hash++) index.store(at("a"), [hash]);
+    index.overlap(new BigUint64Array(4_000)); // the page may grow for a long batch
+    const bytes = index.memoryBytes;
+    for (let from = 2_000; from < 9_000; from += 1_000) {
+      index.store(
+        at("a"),
+        BigUint64Array.from({ length: 4_000 }, (_, i) => BigInt(from + i)),
+      );
+    }
+    expect(index.memoryBytes).toBe(bytes);
   });
 
   test("an index starts in a page or two, and refuses less than it needs", () => {
