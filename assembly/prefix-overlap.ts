@@ -75,13 +75,15 @@ function sift(node: Node, from: u64, to: u64): bool {
   return stays;
 }
 
-// Lists the candidates behind the hashes and sorts them.
+// Lists the candidates behind the hashes and sorts them. The youngest entry of a node comes first: from the end, the list
+// is mostly in the order of registration already.
 function rank(root: Node, length: i32, base: u64): i32 {
   const list = endAt(length);
-  let count: i32 = 0;
+  const count = <i32>root.count;
+  let free = list + (<usize>count << 2);
   for (let entry = root.first; isEntry(entry); entry = entry.following) {
-    store<Holder>(list + (<usize>count << 2), entry.holder);
-    count++;
+    free -= 4;
+    store<Holder>(free, entry.holder);
   }
   sort(list, count);
   for (let position = count - 1; position >= 0; position--) { // from the end: a pair is longer than what it replaces
@@ -97,19 +99,30 @@ function rank(root: Node, length: i32, base: u64): i32 {
   return a.mark > b.mark || (a.mark == b.mark && a.serial < b.serial);
 }
 
-// Shell's sort: in place, and fast where the order is nearly right already.
+@inline const MOVES_SHIFT: i32 = 3;
+
+// In place: by insertion, where that takes few moves, as it does when the list is nearly in order; else by Shell's sort.
 function sort(list: usize, count: i32): void {
+  if (insertAll(list, count, 1, count << MOVES_SHIFT)) return;
   for (let gap = count; gap > 1; ) {
     gap = gap < 5 ? 1 : (gap * 5 - 1) / 11;
-    const step = <usize>gap << 2;
-    for (let position = gap; position < count; position++) {
-      let place = list + (<usize>position << 2);
-      const holder = load<Holder>(place);
-      while (place >= list + step && precedes(holder, load<Holder>(place - step))) {
-        store<Holder>(place, load<Holder>(place - step));
-        place -= step;
-      }
-      store<Holder>(place, holder);
-    }
+    insertAll(list, count, gap, i32.MAX_VALUE);
   }
+}
+
+// Sorts what stands `gap` apart. Gives up after so many moves and returns false; all are still there then.
+function insertAll(list: usize, count: i32, gap: i32, moves: i32): bool {
+  const step = <usize>gap << 2;
+  for (let position = gap; position < count; position++) {
+    let place = list + (<usize>position << 2);
+    const holder = load<Holder>(place);
+    while (moves > 0 && place >= list + step && precedes(holder, load<Holder>(place - step))) {
+      store<Holder>(place, load<Holder>(place - step));
+      place -= step;
+      moves--;
+    }
+    store<Holder>(place, holder);
+    if (moves == 0) return false;
+  }
+  return true;
 }
