@@ -14,8 +14,9 @@ import {
   ReferencesExhaustedError,
   UnknownCopyError,
 } from "../errors.js";
+import { describe } from "./describe.js";
 import { DISPOSE } from "./dispose.js";
-import { CoreInstance, describe, lengthOf } from "./instance.js";
+import { CoreInstance, lengthOf } from "./instance.js";
 import type { BlockCopyId, CopyIds, Hashes, SequenceHash } from "./keys.js";
 import { type BlockReservation, Reservation, type ReservingPool } from "./reservation.js";
 

@@ -7,6 +7,7 @@ import {
   CoreUnavailableError,
   MemoryLimitError,
 } from "../errors.js";
+import { describe } from "./describe.js";
 import type { CoreExports } from "./exports.js";
 import type { CopyIds, Hashes } from "./keys.js";
 import { ResultSlab } from "./slab.js";
@@ -196,11 +197,4 @@ function hashError(hash: unknown, what: string): ArgumentTypeError | ArgumentRan
 
 function idError(id: unknown, what: string): ArgumentTypeError {
   return new ArgumentTypeError(`Expected ${what} to be a number, the id of a copy, got ${describe(id)}.`);
-}
-
-/** Says in an error what a caller passed: its type, and its value where that is short. */
-export function describe(value: unknown): string {
-  if (value === null || value === undefined) return String(value);
-  if (typeof value === "object" || typeof value === "function" || typeof value === "symbol") return `a ${typeof value}`;
-  return `the ${typeof value} ${typeof value === "string" ? JSON.stringify(value) : value}`;
 }

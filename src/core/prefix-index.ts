@@ -6,8 +6,9 @@ import {
   DisposedError,
   type KvrouteError,
 } from "../errors.js";
+import { describe } from "./describe.js";
 import { DISPOSE } from "./dispose.js";
-import { CoreInstance, describe, lengthOf } from "./instance.js";
+import { CoreInstance, lengthOf } from "./instance.js";
 import type { Hashes, SequenceHash, WorkerId, WorkerWithDpRank } from "./keys.js";
 import { checkPrefixIndexOptions, type PrefixIndexOptions } from "./prefix-options.js";
 import { WorkerTable } from "./worker-table.js";

@@ -1,5 +1,5 @@
 import { ArgumentRangeError, ArgumentTypeError } from "../errors.js";
-import { describe } from "./instance.js";
+import { describe } from "./describe.js";
 
 /** How an index is made. */
 export interface PrefixIndexOptions {

@@ -1,7 +1,7 @@
 import { ArgumentRangeError, ArgumentTypeError } from "../errors.js";
+import { describe } from "./describe.js";
 import { hashBytes, hashName, hashString, hashWhole } from "./hash-stream.js";
 import { hasher, type TokenHashes } from "./hasher.js";
-import { describe } from "./instance.js";
 import type { SequenceHash } from "./keys.js";
 
 export type { TokenHashes } from "./hasher.js";

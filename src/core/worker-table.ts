@@ -1,5 +1,5 @@
 import { ArgumentRangeError, ArgumentTypeError, WorkersExhaustedError } from "../errors.js";
-import { describe } from "./instance.js";
+import { describe } from "./describe.js";
 import type { WorkerId, WorkerWithDpRank } from "./keys.js";
 
 /** The most schedulers, workers with a rank each, that an index knows at a time. */

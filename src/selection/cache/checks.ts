@@ -1,3 +1,4 @@
+import { describe } from "../../core/describe.js";
 import { ArgumentRangeError, ArgumentTypeError } from "../../errors.js";
 
 /** Checks a limit of the options: a number, 0 or more. `Infinity` is no limit. */
@@ -32,13 +33,7 @@ export function checkTime(timeMs: number, name: string): void {
 /** Checks for the typed array itself: a list would have to be checked hash by hash, and copied. */
 export function checkHashes(hashes: unknown, name: string): void {
   if (hashes instanceof BigUint64Array) return;
-  throw new ArgumentTypeError(`Expected ${name} to be a BigUint64Array, got ${describe(hashes)}.`);
-}
-
-/** Says what came instead: its type, and its value where that is short. */
-function describe(value: unknown): string {
-  if (value === null || value === undefined) return String(value);
-  if (typeof value === "object") return `an object of ${value.constructor?.name ?? "no class"}`;
-  if (typeof value === "function" || typeof value === "symbol") return `a ${typeof value}`;
-  return `the ${typeof value} ${typeof value === "string" ? JSON.stringify(value) : value}`;
+  const isObject = typeof hashes === "object" && hashes !== null;
+  const got = isObject ? `an object of ${hashes.constructor?.name ?? "no class"}` : describe(hashes); // which list it is
+  throw new ArgumentTypeError(`Expected ${name} to be a BigUint64Array, got ${got}.`);
 }

@@ -1,4 +1,4 @@
-import { describe } from "../../core/instance.js";
+import { describe } from "../../core/describe.js";
 import { ArgumentTypeError } from "../../errors.js";
 import type { EngineHash, KvCleared, KvEvent, KvEventBatch, KvRemoved, KvStored } from "./event.js";
 import {

@@ -1,4 +1,4 @@
-import { describe } from "../../core/instance.js";
+import { describe } from "../../core/describe.js";
 import { KvEventError } from "../../errors.js";
 import type { EngineHash } from "./event.js";
 

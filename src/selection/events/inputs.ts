@@ -1,4 +1,4 @@
-import { describe } from "../../core/instance.js";
+import { describe } from "../../core/describe.js";
 import type { WorkerId, WorkerWithDpRank } from "../../core/keys.js";
 import { ArgumentRangeError, ArgumentTypeError } from "../../errors.js";
 import { DP_RANK_MAX } from "./decode.js";
