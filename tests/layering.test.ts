@@ -10,8 +10,10 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   system: [],
   core: ["abi"],
   selection: ["core"],
+  transport: [],
+  disagg: ["transport"],
   sim: ["core", "selection"],
-  node: ["sim", "selection", "core", "system"],
+  node: ["transport", "sim", "selection", "core", "system"],
   cli: ["node", "sim", "selection", "core"],
 };
 
