@@ -10,6 +10,11 @@ export interface Envelope {
   readonly router: number;
   /** The request that the message is about, an unsigned 64-bit integer. */
   readonly requestId: bigint;
+  /**
+   * Its place among the messages that `source` sends to `destination` about this request, from 0, to 2^32 - 1. Senders
+   * count; a transport carries it as it is. By it a receiver puts in order what overtook, and tells what is missing.
+   */
+  readonly sequence: number;
   /** The message itself. The transport takes it over: neither side changes it after it was sent. */
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
