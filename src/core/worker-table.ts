@@ -1,6 +1,7 @@
-import { ArgumentRangeError, ArgumentTypeError, WorkersExhaustedError } from "../errors.js";
+import { ArgumentTypeError, WorkersExhaustedError } from "../errors.js";
 import { describe } from "./describe.js";
 import type { WorkerId, WorkerWithDpRank } from "./keys.js";
+import { checkRank, type WorkerKey, workerKey } from "./worker-key.js";
 
 /** The most schedulers, workers with a rank each, that an index knows at a time. */
 export const WORKERS_MAX = 65_536;
@@ -14,11 +15,9 @@ export interface Holder {
   number: number;
 }
 
-type Key = string | number | bigint;
-
 /** The schedulers that an index knows, by worker and rank and by slot. */
 export class WorkerTable {
-  readonly #workers = new Map<Key, Map<number, Holder>>();
+  readonly #workers = new Map<WorkerKey, Map<number, Holder>>();
   readonly #slots: (Holder | undefined)[] = [];
   readonly #vacant: number[] = [];
 
@@ -27,8 +26,8 @@ export class WorkerTable {
     if (typeof worker !== "object" || worker === null) {
       throw new ArgumentTypeError(`Expected a worker, with a workerId and a dpRank, got ${describe(worker)}.`);
     }
-    const key = keyOf(worker.workerId);
-    const rank = rankOf(worker.dpRank);
+    const key = workerKey(worker.workerId);
+    const rank = checkRank(worker.dpRank);
     return this.#workers.get(key)?.get(rank);
   }
 
@@ -44,7 +43,7 @@ export class WorkerTable {
   add(holder: Holder): void {
     if (holder.slot === this.#slots.length) this.#slots.push(holder);
     else this.#slots[this.#vacant.pop() as number] = holder;
-    const key = keyOf(holder.worker.workerId);
+    const key = workerKey(holder.worker.workerId);
     const ranks = this.#workers.get(key);
     if (ranks === undefined) this.#workers.set(key, new Map([[holder.worker.dpRank, holder]]));
     else ranks.set(holder.worker.dpRank, holder);
@@ -57,7 +56,7 @@ export class WorkerTable {
 
   /** All schedulers of a worker. */
   ranksOf(workerId: WorkerId): Holder[] {
-    return [...(this.#workers.get(keyOf(workerId))?.values() ?? [])];
+    return [...(this.#workers.get(workerKey(workerId))?.values() ?? [])];
   }
 
   /** Forgets a worker with all its schedulers. */
@@ -66,36 +65,6 @@ export class WorkerTable {
       this.#slots[slot] = undefined;
       this.#vacant.push(slot);
     }
-    this.#workers.delete(keyOf(workerId));
+    this.#workers.delete(workerKey(workerId));
   }
-}
-
-// 1 and 1n are one worker, "1" is another: bigints that a number can name are kept as numbers.
-function keyOf(workerId: unknown): Key {
-  if (typeof workerId === "string") return workerId;
-  if (typeof workerId === "bigint") {
-    const number = Number(workerId);
-    return Number.isSafeInteger(number) ? number : workerId;
-  }
-  if (typeof workerId !== "number") {
-    throw new ArgumentTypeError(
-      `Expected a workerId that is a string, a number or a bigint, got ${describe(workerId)}.`,
-    );
-  }
-  if (!Number.isSafeInteger(workerId)) {
-    throw new ArgumentRangeError(
-      `Expected a workerId that is a whole number from -(2^53 - 1) to 2^53 - 1, or a bigint, got ${workerId}.`,
-    );
-  }
-  return workerId;
-}
-
-function rankOf(dpRank: unknown): number {
-  if (typeof dpRank !== "number") {
-    throw new ArgumentTypeError(`Expected a dpRank that is a number, got ${describe(dpRank)}.`);
-  }
-  if (!Number.isSafeInteger(dpRank) || dpRank < 0) {
-    throw new ArgumentRangeError(`Expected a dpRank that is a whole number, 0 or more, got ${dpRank}.`);
-  }
-  return dpRank;
 }
