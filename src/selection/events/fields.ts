@@ -38,10 +38,11 @@ export function readHash(value: unknown, field: string): EngineHash {
   throw fieldError(field, `a 64-bit integer or 1 to ${HASH_BYTES_MAX} bytes`, value);
 }
 
+const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+
+/** Writes bytes down in one piece: V8 keeps a text that grew by additions as the tree of them, ten times as large. */
 function hexOf(bytes: Uint8Array): EngineHash {
-  let hex: EngineHash = "0x";
-  for (const byte of bytes) hex = `${hex}${byte.toString(16).padStart(2, "0")}`;
-  return hex;
+  return `0x${Array.from(bytes, (byte) => HEX[byte]).join("")}`;
 }
 
 /** Reads token ids; of the pairs that engines with a draft model send, the first of each is the token. */

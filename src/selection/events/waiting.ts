@@ -12,6 +12,14 @@ interface Guest extends Waiting {
   readonly bytes: number;
 }
 
+const CHAIN_BYTES = 512;
+const BLOCK_BYTES = 256;
+
+/** Bytes that a chain takes in the room, roughly: its event, its own record, and a place among the blocks for each block. */
+export function weighWaiting(event: KvStored): number {
+  return weighEvent(event) + CHAIN_BYTES + event.blockHashes.length * BLOCK_BYTES;
+}
+
 /** Keeps chains until their parents arrive, up to so many bytes: when it is full, the one that waits longest goes. */
 export class WaitingRoom {
   readonly #maxBytes: number;
@@ -33,7 +41,7 @@ export class WaitingRoom {
 
   /** Lets a chain wait, and gives the number of blocks that had to go, its own where it does not fit alone. */
   add(event: KvStored, parent: EngineHash): number {
-    const guest: Guest = { event, gone: new Set(), bytes: weighEvent(event) };
+    const guest: Guest = { event, gone: new Set(), bytes: weighWaiting(event) };
     const before = this.#blocks;
     this.#guests.add(guest);
     link(this.#byParent, keyOf(parent), guest);

@@ -36,6 +36,6 @@ export function cacheAware(options: CacheAwareOptions = {}): Policy {
 }
 
 /** Turns "most overlap" into "lowest score". */
-function lackingOverlap(candidate: Candidate): number {
+export function lackingOverlap(candidate: Candidate): number {
   return -candidate.overlapBlocks;
 }

@@ -1,3 +1,5 @@
+import type { WorkerWithDpRank } from "../../core/keys.js";
+import { workerKey } from "../../core/worker-key.js";
 import type { Candidate, PolicyContext } from "../policy.js";
 
 /**
@@ -29,4 +31,17 @@ export function chooseLowest(
     index++;
   }
   return chosen;
+}
+
+/**
+ * What a cost is multiplied by for the preferred taints of a worker: from 1/e where it has many to e where they are to be
+ * avoided, 1 for none. The rule is that of NVIDIA Dynamo's selection service.
+ */
+export function preferenceFactor({ preference }: Candidate): number {
+  return preference === 0 ? 1 : Math.exp(-Math.tanh(preference));
+}
+
+/** Tells whether two name the same scheduler: 1 and 1n are one worker, "1" is another. */
+export function isSameWorker(a: WorkerWithDpRank, b: WorkerWithDpRank): boolean {
+  return a.dpRank === b.dpRank && workerKey(a.workerId) === workerKey(b.workerId);
 }

@@ -1,0 +1,16 @@
+import type { Candidate, Choice, Policy, PolicyContext, RoutingRequest } from "../policy.js";
+import { lackingOverlap } from "./cache-aware.js";
+import { chooseLowest } from "./choose.js";
+
+/**
+ * Chooses the worker that holds most of the prompt, whatever its load, ties at random. It is here to be compared with, and a
+ * trap in production: where all prompts begin alike, as with a shared system prompt, the first worker gets them all.
+ */
+export function longestPrefix(): Policy {
+  return {
+    name: "longest-prefix",
+    choose(candidates: readonly Candidate[], _request: RoutingRequest, context: PolicyContext): Choice {
+      return { index: chooseLowest(candidates, lackingOverlap, context) };
+    },
+  };
+}

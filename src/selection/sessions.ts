@@ -1,0 +1,124 @@
+import type { WorkerId, WorkerWithDpRank } from "../core/keys.js";
+import { type WorkerKey, workerKey } from "../core/worker-key.js";
+import { OptionError } from "../errors.js";
+import { checkTime } from "./cache/checks.js";
+
+export interface SessionTableOptions {
+  /** How many sessions are kept; beyond, the one used longest ago goes. 1 to 16,777,215, default 100,000. */
+  readonly maxSessions?: number | undefined;
+  /** How long a session that nobody uses is kept, in milliseconds. Above 0, default one hour. */
+  readonly idleMs?: number | undefined;
+}
+
+export const SESSIONS_DEFAULT = 100_000;
+export const SESSIONS_MAX = 16_777_215;
+export const SESSION_IDLE_MS_DEFAULT = 3_600_000;
+/** A longer id names no session: a wrong one would be worse than none. */
+export const SESSION_ID_LENGTH_MAX = 256;
+
+interface Session {
+  readonly key: string;
+  worker: WorkerWithDpRank;
+  usedAtMs: number;
+}
+
+/**
+ * Remembers which worker served a session last. A session is named by its tenant as well, since ids that clients choose
+ * may coincide. What a removed worker served is forgotten with it.
+ */
+export class SessionTable {
+  readonly #maxSessions: number;
+  readonly #idleMs: number;
+  /** In the order of use, as a Map keeps the order of insertion. */
+  readonly #sessions = new Map<string, Session>();
+  readonly #byWorker = new Map<WorkerKey, Set<Session>>();
+  #evicted = 0;
+  #expired = 0;
+
+  /** @throws {OptionError} `KVROUTE_OPTION` if an option is out of range */
+  constructor(options: SessionTableOptions = {}) {
+    const { maxSessions = SESSIONS_DEFAULT, idleMs = SESSION_IDLE_MS_DEFAULT } = options;
+    if (!Number.isInteger(maxSessions) || maxSessions < 1 || maxSessions > SESSIONS_MAX) {
+      throw new OptionError(`Expected maxSessions to be a whole number from 1 to ${SESSIONS_MAX}, got ${maxSessions}.`);
+    }
+    if (!(idleMs > 0)) throw new OptionError(`Expected idleMs to be above 0, got ${idleMs}.`);
+    this.#maxSessions = maxSessions;
+    this.#idleMs = idleMs;
+  }
+
+  get size(): number {
+    return this.#sessions.size;
+  }
+
+  /** Counts the sessions that went by themselves: for want of room, or because nobody used them. */
+  get stats(): { readonly evicted: number; readonly expired: number } {
+    return { evicted: this.#evicted, expired: this.#expired };
+  }
+
+  /** Finds the worker that served a session last, and leaves its age as it is. */
+  find(tenant: string, session: string, nowMs: number): WorkerWithDpRank | undefined {
+    checkTime(nowMs, "nowMs");
+    this.#expire(nowMs);
+    return this.#sessions.get(keyOf(tenant, session))?.worker;
+  }
+
+  /** Says that a worker has served a session. An id that is empty or too long is passed over. Returns whether it was kept. */
+  record(tenant: string, session: string, worker: WorkerWithDpRank, nowMs: number): boolean {
+    checkTime(nowMs, "nowMs");
+    const home = workerKey(worker.workerId);
+    this.#expire(nowMs);
+    if (session.length === 0 || session.length > SESSION_ID_LENGTH_MAX || tenant.length > SESSION_ID_LENGTH_MAX) {
+      return false;
+    }
+    const key = keyOf(tenant, session);
+    const known = this.#sessions.get(key);
+    if (known !== undefined) this.#drop(known);
+    const { workerId, dpRank } = worker;
+    const entry: Session = { key, worker: { workerId, dpRank }, usedAtMs: nowMs };
+    this.#sessions.set(key, entry);
+    const neighbours = this.#byWorker.get(home);
+    if (neighbours === undefined) this.#byWorker.set(home, new Set([entry]));
+    else neighbours.add(entry);
+    if (this.#sessions.size > this.#maxSessions) {
+      this.#drop(this.#sessions.values().next().value as Session); // there is one: the limit is 1 or more
+      this.#evicted++;
+    }
+    return true;
+  }
+
+  /** Forgets a session. Returns whether it was known. */
+  forget(tenant: string, session: string): boolean {
+    const known = this.#sessions.get(keyOf(tenant, session));
+    if (known !== undefined) this.#drop(known);
+    return known !== undefined;
+  }
+
+  /** Forgets all that a worker served. */
+  removeWorker(workerId: WorkerId): void {
+    for (const session of this.#byWorker.get(workerKey(workerId)) ?? []) this.#sessions.delete(session.key);
+    this.#byWorker.delete(workerKey(workerId));
+  }
+
+  // Each use puts a session at the end, so that the oldest stand in front. Each that goes came once: no call is long
+  // but after a time when nobody called.
+  #expire(nowMs: number): void {
+    for (const session of this.#sessions.values()) {
+      if (nowMs - session.usedAtMs <= this.#idleMs) return;
+      this.#drop(session);
+      this.#expired++;
+    }
+  }
+
+  #drop(session: Session): void {
+    this.#sessions.delete(session.key);
+    const home = workerKey(session.worker.workerId);
+    const neighbours = this.#byWorker.get(home);
+    neighbours?.delete(session);
+    if (neighbours?.size === 0) this.#byWorker.delete(home);
+  }
+}
+
+/** One text for both: the length tells where the tenant ends. */
+function keyOf(tenant: string, session: string): string {
+  return `${tenant.length}:${tenant}${session}`;
+}
