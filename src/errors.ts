@@ -157,6 +157,78 @@ export class WorkersExhaustedError extends KvrouteError {
   }
 }
 
+// --- Selection service ---
+
+/** No worker goes by the id, or it has no such rank: `KVROUTE_UNKNOWN_WORKER`. */
+export class UnknownWorkerError extends KvrouteError {
+  constructor(worker: string, reason = "is not in the catalog") {
+    super("KVROUTE_UNKNOWN_WORKER", `Expected a worker that is registered, but worker ${worker} ${reason}.`, {
+      status: 404,
+    });
+  }
+}
+
+/** Nothing was selected under the id, or no longer: `KVROUTE_UNKNOWN_SELECTION`. */
+export class UnknownSelectionError extends KvrouteError {
+  constructor(selectionId: string) {
+    super(
+      "KVROUTE_UNKNOWN_SELECTION",
+      `Expected a pending selection, but there is none under the id "${selectionId}": it expired, was used, or was never made.`,
+      { status: 404 },
+    );
+  }
+}
+
+/** Nothing is booked under the id, or no longer: `KVROUTE_UNKNOWN_BOOKING`. */
+export class UnknownBookingError extends KvrouteError {
+  constructor(selectionId: string) {
+    super(
+      "KVROUTE_UNKNOWN_BOOKING",
+      `Expected a live booking, but there is none under the id "${selectionId}": it was freed, its lease ran out, or it was never made.`,
+      { status: 404 },
+    );
+  }
+}
+
+/** The id is booked for something else: `KVROUTE_BOOKING_CONFLICT`. */
+export class BookingConflictError extends KvrouteError {
+  constructor(selectionId: string, difference: string) {
+    super(
+      "KVROUTE_BOOKING_CONFLICT",
+      `Expected the id "${selectionId}" to be free or to be booked for the same request, but ${difference}.`,
+      { status: 409 },
+    );
+  }
+}
+
+/** No worker may serve the request: `KVROUTE_NO_WORKER`. The message says which filter left none. */
+export class NoWorkerError extends KvrouteError {
+  constructor(reason: string) {
+    super("KVROUTE_NO_WORKER", `Expected a worker that may serve the request, but ${reason}.`, { status: 503 });
+  }
+}
+
+/** Every worker that may serve the request is busy: `KVROUTE_WORKERS_BUSY`. */
+export class WorkersBusyError extends KvrouteError {
+  constructor(busy: number) {
+    super(
+      "KVROUTE_WORKERS_BUSY",
+      `Expected a worker below the busy thresholds, but all ${busy} that may serve the request are above them.`,
+      { status: 429 },
+    );
+  }
+}
+
+/** What of the selection service can be full. */
+export type SelectionLimitCode = "KVROUTE_BOOKINGS_FULL" | "KVROUTE_CATALOG_FULL" | "KVROUTE_BOOKED_BLOCKS_FULL";
+
+/** A container of the selection service is full; nothing has changed. The message names its limit. */
+export class SelectionLimitError extends KvrouteError {
+  constructor(code: SelectionLimitCode, what: string, most: number) {
+    super(code, `Expected at most ${most} ${what}, got one more.`, { status: 429 });
+  }
+}
+
 // --- The core and its memory ---
 
 /** The core would need more memory than `maxMemoryBytes`, or than the runtime grants: `KVROUTE_MEMORY_LIMIT`. */
@@ -277,5 +349,89 @@ export class KvEventError extends KvrouteError {
   constructor(code: KvEventErrorCode, message: string, options?: { cause?: unknown; field?: string | undefined }) {
     super(code, message, { ...options, status: 400 });
     this.field = options?.field;
+  }
+}
+
+// --- Prefill here, decode there ---
+
+/** What can be wrong with the choice of a worker, or with the list of workers. */
+export type PlacementErrorCode =
+  | "KVROUTE_NO_WORKERS"
+  | "KVROUTE_DUPLICATE_RANK"
+  | "KVROUTE_UNKNOWN_RANK"
+  | "KVROUTE_TOO_MANY_RANKS"
+  | "KVROUTE_RELEASE_IDLE";
+
+/** A worker cannot be chosen, released, added or drained; nothing has changed. */
+export class PlacementError extends KvrouteError {
+  constructor(code: PlacementErrorCode, message: string) {
+    super(code, message, { status: code === "KVROUTE_NO_WORKERS" ? 503 : undefined });
+  }
+}
+
+/** Bytes are not the message that they should be: `KVROUTE_PROTOCOL_SIZE`. */
+export class ProtocolError extends KvrouteError {
+  constructor(message: string) {
+    super("KVROUTE_PROTOCOL_SIZE", message, { status: 502 });
+  }
+}
+
+/** What can go wrong between ranks. */
+export type TransportErrorCode =
+  | "KVROUTE_TRANSPORT_CLOSED"
+  | "KVROUTE_TRANSPORT_BROKEN"
+  | "KVROUTE_TRANSPORT_UNKNOWN_RANK"
+  | "KVROUTE_TRANSPORT_PEER_LOST"
+  | "KVROUTE_TRANSPORT_TOO_LARGE"
+  | "KVROUTE_TRANSPORT_BUSY"
+  | "KVROUTE_TRANSPORT_RECEIVING"
+  | "KVROUTE_TRANSPORT_REFUSED"
+  | "KVROUTE_TRANSPORT_FRAME"
+  | "KVROUTE_TRANSPORT_UNSENDABLE";
+
+/** An envelope cannot be sent or received; the code says which end of the way is to blame. */
+export class TransportError extends KvrouteError {
+  constructor(code: TransportErrorCode, message: string, options?: { cause?: unknown }) {
+    super(code, message, { ...options, status: 502 });
+  }
+}
+
+// --- Disaggregated prefill and decode ---
+
+/** How a disaggregated request can fail. */
+export type DisaggErrorCode =
+  | "KVROUTE_DISAGG_BUSY"
+  | "KVROUTE_DISAGG_CLOSED"
+  | "KVROUTE_DISAGG_KV_REFUSED"
+  | "KVROUTE_DISAGG_PROTOCOL"
+  | "KVROUTE_DISAGG_TIMEOUT"
+  | "KVROUTE_DISAGG_WORKER_FAILED"
+  | "KVROUTE_DISAGG_WORKER_LOST";
+
+const DISAGG_STATUS: Readonly<Record<DisaggErrorCode, number>> = {
+  KVROUTE_DISAGG_BUSY: 503,
+  KVROUTE_DISAGG_CLOSED: 503,
+  KVROUTE_DISAGG_KV_REFUSED: 502,
+  KVROUTE_DISAGG_PROTOCOL: 502,
+  KVROUTE_DISAGG_TIMEOUT: 504,
+  KVROUTE_DISAGG_WORKER_FAILED: 502,
+  KVROUTE_DISAGG_WORKER_LOST: 502,
+};
+
+/** A disaggregated request ended without a complete answer. */
+export class DisaggError extends KvrouteError {
+  /** How many tokens of the answer had arrived. */
+  readonly tokens: number;
+  /** The rank of the worker that it failed at, where it is one worker's. */
+  readonly rank?: number | undefined;
+
+  constructor(
+    code: DisaggErrorCode,
+    message: string,
+    options?: { cause?: unknown; tokens?: number | undefined; rank?: number | undefined },
+  ) {
+    super(code, message, { cause: options?.cause, status: DISAGG_STATUS[code] });
+    this.tokens = options?.tokens ?? 0;
+    this.rank = options?.rank;
   }
 }

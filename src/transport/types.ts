@@ -15,7 +15,10 @@ export interface Envelope {
    * count; a transport carries it as it is. By it a receiver puts in order what overtook, and tells what is missing.
    */
   readonly sequence: number;
-  /** The message itself. The transport takes it over: neither side changes it after it was sent. */
+  /**
+   * The message itself. The transport takes it over: neither side changes it after it was sent, and the sender must not
+   * read it either, since a transport between threads may have moved its memory away.
+   */
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
