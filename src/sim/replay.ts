@@ -132,7 +132,7 @@ class Totals {
 class Fleet {
   readonly #policy: Policy;
   readonly #workers: readonly ReplayWorker[];
-  readonly #context: { nowMs: number; random(): number };
+  readonly #context: { nowMs: number; random(): number; hotBlocks: number; averageMissedTokens: number };
   readonly #now: () => number;
   #served = 0;
   #rejected = 0;
@@ -142,7 +142,7 @@ class Fleet {
   constructor(policy: Policy, workers: readonly ReplayWorker[], chance: Prng, now: () => number) {
     this.#policy = policy;
     this.#workers = workers;
-    this.#context = { nowMs: 0, random: () => chance.random() };
+    this.#context = { nowMs: 0, random: () => chance.random(), hotBlocks: 0, averageMissedTokens: 0 };
     this.#now = now;
   }
 

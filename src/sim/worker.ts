@@ -16,19 +16,36 @@ export interface ReplayReservation {
   readonly freshLength: number;
 }
 
+/** Nothing lasts, so nothing is ever active. */
+const NOTHING_BOOKED: CandidateLoad = {
+  missedBlocks: 0,
+  activeRequests: 0,
+  activeBlocks: 0,
+  activePrefills: 0,
+  activePrefillTokens: 0,
+  headTokens: 0,
+  headSinceMs: 0,
+  tokensPerMs: 0,
+  endedPrefills: 0,
+  recentTokens: 0,
+};
+
 const NO_HASHES: BigUint64Array = new BigUint64Array(0);
 
 /** One worker of a replay: a KV cache, and the figures a policy sees of it. It computes and frees a request at once. */
 export class ReplayWorker implements Candidate {
   readonly worker: { readonly workerId: number; readonly dpRank: number };
   readonly load: { -readonly [figure in keyof CandidateLoad]: CandidateLoad[figure] };
+  readonly activeOverlapBlocks = 0;
+  readonly weight = 1;
+  readonly preference = 0;
   readonly #pool: ReplayPool;
   #hashes = NO_HASHES;
   #overlapBlocks: number | undefined;
 
   constructor(workerId: number, pool: ReplayPool) {
     this.worker = { workerId, dpRank: 0 };
-    this.load = { missedBlocks: 0, activeRequests: 0, activePrefillTokens: 0 }; // nothing lasts, so nothing is active
+    this.load = { ...NOTHING_BOOKED };
     this.#pool = pool;
   }
 
