@@ -1,8 +1,14 @@
 import { describe, expect, test } from "vitest";
-import { KvrouteError } from "../../src/errors.js";
+import { ArgumentTypeError, KvrouteError } from "../../src/errors.js";
 import { weighEvent } from "../../src/selection/events/event.js";
 import { MESSAGE_BYTES } from "../../src/selection/events/rank-feed.js";
-import type { NumberedBatch } from "../../src/selection/events.js";
+import { weighWaiting } from "../../src/selection/events/waiting.js";
+import {
+  type CachedTokens,
+  KvEventFeed,
+  type KvEventFeedOptions,
+  type NumberedBatch,
+} from "../../src/selection/events.js";
 import { a0, a1, b0, lone, Stage, stored } from "../model/kv-event-stage.js";
 
 const codeOf = (call: () => unknown) => {
@@ -36,7 +42,7 @@ describe("a limit", () => {
 
   test("maxWaitingBytesPerRank holds: the chain that waits longest goes", () => {
     const orphan = (number: number) => stored([BigInt(number)], [number, number], { parentBlockHash: 99n });
-    const bytes = weighEvent(orphan(1));
+    const bytes = weighWaiting(orphan(1));
     const stage = new Stage({ maxWaitingBytesPerRank: 2 * bytes });
     stage.apply(a0, 0, orphan(1), orphan(2));
     stage.apply(a1, 0, orphan(1));
@@ -113,6 +119,81 @@ describe("an argument", () => {
     expect(codeOf(apply(a0, { seq: 0n, events: [] }))).toBeNull();
     for (const seq of [-1, -1n, 0.5, 2n ** 64n - 1n]) {
       expect(codeOf(apply(a0, { seq, events: [] }))).toBe("KVROUTE_ARGUMENT_RANGE");
+    }
+  });
+
+  test.each<[string, unknown, string]>([
+    ["no batch", null, "Expected batch to be an object, got null."],
+    ["a batch without a number", { events: [] }, "Expected seq to be a number, got undefined."],
+    ["a batch without events", { seq: 0 }, "Expected events to be a list, got undefined."],
+    ["a time in words", { seq: 0, events: [], ts: "1" }, 'Expected ts to be a number, got the string "1".'],
+    ["a rank in words", { seq: 0, events: [], dpRank: "1" }, 'Expected dpRank to be a number, got the string "1".'],
+    ["a count in words", { seq: 0, events: [], ignored: "1" }, 'Expected ignored to be a number, got the string "1".'],
+    ["an event that is null", { seq: 0, events: [null] }, "Expected events[0] to be an object, got null."],
+    [
+      "an event of another type",
+      { seq: 0, events: [lone(1), { type: "moved" }] },
+      'Expected events[1].type to be "stored", "removed" or "cleared", got the string "moved".',
+    ],
+    [
+      "a removal without hashes",
+      { seq: 0, events: [{ type: "removed" }] },
+      "Expected events[0].blockHashes to be a list, got undefined.",
+    ],
+    [
+      "a hash that is a number",
+      { seq: 0, events: [{ ...lone(1), blockHashes: [1n, 5] }] },
+      "Expected events[0].blockHashes[1] to be a bigint or a string, got the number 5.",
+    ],
+    [
+      "a parent that is left out",
+      { seq: 0, events: [{ ...lone(1), parentBlockHash: undefined }] },
+      "Expected events[0].parentBlockHash to be a bigint, a string or null, got undefined.",
+    ],
+    [
+      "tokens in a list",
+      { seq: 0, events: [{ ...lone(1), tokenIds: [1, 1] }] },
+      "Expected events[0].tokenIds to be a Uint32Array, got a object.",
+    ],
+    [
+      "a block size in words",
+      { seq: 0, events: [{ ...lone(1), blockSize: "2" }] },
+      'Expected events[0].blockSize to be a number, got the string "2".',
+    ],
+  ])("that is %s is refused, and the rank stays unknown", (_, batch, message) => {
+    const stage = new Stage();
+    const call = () => stage.feed.apply(a0, batch as NumberedBatch);
+    expect(call).toThrow(ArgumentTypeError);
+    expect(call).toThrow(message);
+    expect(stage.feed.size.ranks).toBe(0);
+  });
+
+  test.each([Number.NaN, Number.POSITIVE_INFINITY])(
+    "that is a time of %d is refused, and the rank stays unknown",
+    (at) => {
+      const stage = new Stage();
+      expect(codeOf(() => stage.feed.apply(a0, { seq: 0, events: [], ts: at }))).toBe("KVROUTE_ARGUMENT_RANGE");
+      expect(codeOf(() => stage.feed.apply(a0, { seq: 0, events: [lone(1)] }, at))).toBe("KVROUTE_ARGUMENT_RANGE");
+      expect(codeOf(() => stage.feed.apply(a0, { seq: 0, events: [], ignored: at }))).toBe("KVROUTE_ARGUMENT_RANGE");
+      expect(stage.feed.size.ranks).toBe(0);
+      stage.apply(a0, 0);
+      expect(codeOf(() => stage.feed.replayEnded(a0, at))).toBe("KVROUTE_ARGUMENT_RANGE");
+    },
+  );
+
+  test("that is no object of cached tokens is refused", () => {
+    const { feed } = new Stage();
+    expect(codeOf(() => feed.reportCachedTokens(a0, null as unknown as CachedTokens))).toBe("KVROUTE_ARGUMENT_TYPE");
+  });
+
+  test("of options that is no object, index or function is refused", () => {
+    const make = (options: unknown) => () => new KvEventFeed(options as KvEventFeedOptions);
+    const { index } = new Stage();
+    for (const options of [null, { blockSize: 2 }, { blockSize: 2, index: null }, { blockSize: 2, index, hash: 5 }]) {
+      expect(codeOf(make(options))).toBe("KVROUTE_ARGUMENT_TYPE");
+    }
+    for (const name of ["onReplayNeeded", "onStateChange"]) {
+      expect(codeOf(make({ blockSize: 2, index, [name]: 5 }))).toBe("KVROUTE_ARGUMENT_TYPE");
     }
   });
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { a0, b0, lone, Stage } from "../model/kv-event-stage.js";
+import { a0, b0, lone, removed, Stage, stored } from "../model/kv-event-stage.js";
 
 describe("an engine that was running before", () => {
   test("is asked for everything, and is live when it still has it", () => {
@@ -92,5 +92,62 @@ describe("a replay", () => {
     stage.replay(a0, 0, lone(1));
     expect(stage.feed.status(a0)).toMatchObject({ state: "live", next: 2 });
     expect([1, 2].map((n) => stage.overlap(a0, [n, n]))).toEqual([1, 1]);
+  });
+});
+
+describe("an index that refuses", () => {
+  /** Lets the index take so many chains, and no more. */
+  function limit(stage: Stage, stores: number): () => void {
+    const store = stage.index.store.bind(stage.index);
+    let left = stores;
+    stage.index.store = (...args: Parameters<typeof store>) => {
+      if (left-- <= 0) throw new Error("full");
+      store(...args);
+    };
+    return () => {
+      stage.index.store = store;
+    };
+  }
+
+  test("a live batch leaves a gap, which says why, and takes the batch when it comes again", () => {
+    const stage = new Stage();
+    const mend = limit(stage, 0);
+    expect(() => stage.apply(a0, 0, lone(1))).toThrow("full");
+    expect(stage.feed.status(a0)).toMatchObject({
+      state: "gap",
+      reason: "Batch 0 is missing: the index refused it.",
+      next: 0,
+    });
+    mend();
+    stage.apply(a0, 0, lone(1));
+    expect(stage.state(a0)).toBe("live");
+    expect(stage.overlap(a0, [1, 1])).toBe(1);
+  });
+
+  test.each([1, 2, 3])("chain %i of those that waited for a parent loses none of them", (stores) => {
+    const stage = new Stage();
+    const orphans = [2, 3].map((n) => stored([BigInt(n)], [n, n], { parentBlockHash: 1n }));
+    const leaf = stored([4n], [4, 4], { parentBlockHash: 3n });
+    stage.apply(a0, 0, ...orphans, leaf);
+    const mend = limit(stage, stores);
+    expect(() => stage.apply(a0, 1, lone(1))).toThrow("full");
+    mend();
+    stage.replay(a0, 1, lone(1));
+    expect(stage.state(a0)).toBe("live");
+    expect(stage.overlap(a0, [1, 1, 2, 2])).toBe(2);
+    expect(stage.overlap(a0, [1, 1, 3, 3, 4, 4])).toBe(3);
+    expect(stage.feed.size).toMatchObject({ blocks: 4, waitingBlocks: 0 });
+  });
+
+  test("a part of a chain can forget the part that it took", () => {
+    const stage = new Stage();
+    const chain = stored([2n, 3n, 4n], [2, 2, 3, 3, 4, 4], { parentBlockHash: 1n });
+    stage.apply(a0, 0, chain, removed([3n])); // so that the chain is stored in two parts
+    const mend = limit(stage, 2);
+    expect(() => stage.apply(a0, 1, lone(1))).toThrow("full");
+    mend();
+    stage.replay(a0, 1, removed([2n]), lone(1));
+    expect(stage.index.size.entries).toBe(2); // 1 and 4
+    expect(stage.overlap(a0, [1, 1, 2, 2])).toBe(1);
   });
 });

@@ -49,6 +49,27 @@ describe("a restart of an engine (llm-d-router#2853, #2854)", () => {
     expect(stage.feed.counters.restarts).toBe(0);
   });
 
+  test("is not undone by what a replay still brings of the time before", () => {
+    const stage = new Stage();
+    for (const seq of [0, 1, 2, 5]) stage.apply(a0, seq, stored([BigInt(seq + 1)], [seq, seq]));
+    stage.feed.apply(a0, { seq: 0, ts: 2_000, events: [] });
+    for (const seq of [1, 2, 3, 4]) stage.replay(a0, seq, stored([BigInt(seq + 1)], [seq, seq]));
+    expect(stage.index.size.entries).toBe(0);
+    expect(stage.feed.status(a0)).toMatchObject({ state: "live", next: 1 });
+    stage.feed.apply(a0, { seq: 1, ts: 2_001, events: [stored([1n], [7, 7])] });
+    expect(stage.overlap(a0, [7, 7])).toBe(1);
+  });
+
+  test("whose clock has gone back is replayed all the same", () => {
+    const stage = new Stage();
+    for (const seq of [0, 1, 2]) stage.apply(a0, seq, stored([BigInt(seq + 1)], [seq, seq]));
+    stage.feed.apply(a0, { seq: 0, ts: 500, events: [] });
+    stage.feed.apply(a0, { seq: 2, ts: 502, events: [] });
+    stage.feed.apply(a0, { seq: 1, ts: 501, events: [stored([1n], [7, 7])], replayed: true });
+    expect(stage.feed.status(a0)).toMatchObject({ state: "live", next: 3 });
+    expect(stage.overlap(a0, [7, 7])).toBe(1);
+  });
+
   test("is not mistaken for a batch that comes twice", () => {
     const stage = new Stage();
     for (const seq of [0, 1, 2, 0, 1, 2]) stage.apply(a0, seq, stored([BigInt(seq + 1)], [seq, seq]));

@@ -3,7 +3,7 @@ import { Block, type BlockHolder, type BlockTable, type Scope } from "./blocks.j
 import type { KvFeedCounters } from "./counters.js";
 import { type EngineKey, type KvEvent, type KvRemoved, type KvStored, keyOf } from "./event.js";
 import { GroupFilter, isElsewhere, tierOf } from "./tiers.js";
-import { WaitingRoom } from "./waiting.js";
+import { type Waiting, WaitingRoom } from "./waiting.js";
 
 /** What the feed needs of an index; `PrefixIndex` is one. It must take a chain whose parent it does not hold. */
 export interface KvEventIndex {
@@ -112,30 +112,39 @@ export class CacheView implements BlockHolder {
       this.#context.counters.waitingBlocksDropped += this.waiting.add(event, event.parentBlockHash as EngineKey);
       return;
     }
-    const chains = [{ event, start, gone: NOTHING }];
-    for (const chain of chains) {
-      for (const block of this.#extend(chain.event, chain.start, chain.gone, nowMs)) {
-        for (const waiting of this.waiting.release(block.key)) chains.push({ ...waiting, start: block });
+    const blocks = [...this.#extend(event, start, NOTHING, nowMs)];
+    const released = new Set<Waiting>();
+    for (const block of blocks) {
+      for (const chain of this.waiting.of(block.key)) {
+        if (released.has(chain)) continue; // behind a block that two chains name
+        released.add(chain);
+        for (const next of this.#extend(chain.event, block, chain.gone, nowMs)) blocks.push(next);
       }
     }
+    for (const chain of released) this.waiting.leave(chain); // not before: should the index refuse one, all come again
   }
 
   #startOf({ parentBlockHash }: KvStored): Start | null {
     return parentBlockHash === null ? ROOT : (this.blocks.get(keyOf(parentBlockHash)) ?? null);
   }
 
-  /** Adds the blocks of a chain that are not gone, and gives them. */
+  /** Adds the blocks of a chain that are not gone, in runs between those that are, and gives them. */
   #extend(event: KvStored, start: Start, gone: ReadonlySet<EngineKey>, nowMs: number | undefined): readonly Block[] {
-    const { counters } = this.#context;
     const scope = scopeOf(event, start.scope);
     const sequences = this.#hash(event, start, scope);
-    const keys = event.blockHashes.map(keyOf);
-    this.#index(keys, sequences, start.sequence ?? undefined, gone, nowMs);
-    const blocks = keys.map((key, at) => new Block(this, key, sequences[at] ?? null, scope));
-    const present = blocks.filter((block) => !gone.has(block.key));
-    for (const block of present) {
-      if (block.sequence === null) counters.opaqueBlocks++;
-      this.#put(block);
+    const blocks = event.blockHashes.map((hash, at) => new Block(this, keyOf(hash), sequences[at] ?? null, scope));
+    const present: Block[] = [];
+    for (let first = 0; first < blocks.length; ) {
+      let end = first;
+      while (end < blocks.length && !gone.has((blocks[end] as Block).key)) end++;
+      const before = first === 0 ? (start.sequence ?? undefined) : sequences[first - 1];
+      this.#index(sequences.subarray(first, end), before, nowMs);
+      for (const block of blocks.slice(first, end)) {
+        // at once: should the index refuse the next run, this one is known
+        this.#put(block);
+        present.push(block);
+      }
+      first = end + 1;
     }
     return present;
   }
@@ -154,32 +163,18 @@ export class CacheView implements BlockHolder {
     }).sequence;
   }
 
-  /** Stores the sequence hashes in the index, in runs between the blocks that are gone. */
-  #index(
-    keys: readonly EngineKey[],
-    sequences: BigUint64Array,
-    parent: SequenceHash | undefined,
-    gone: ReadonlySet<EngineKey>,
-    nowMs: number | undefined,
-  ): void {
-    const { index } = this.#context;
-    for (let first = 0; first < sequences.length; ) {
-      let end = first;
-      while (end < sequences.length && !gone.has(keys[end] as EngineKey)) end++;
-      const before = first === 0 ? parent : sequences[first - 1];
-      if (end > first) {
-        index.store(this.worker, sequences.subarray(first, end), {
-          ...(before === undefined ? {} : { parent: before }),
-          ...(nowMs === undefined ? {} : { nowMs }),
-        });
-      }
-      first = end + 1;
-    }
+  #index(sequences: BigUint64Array, parent: SequenceHash | undefined, nowMs: number | undefined): void {
+    if (sequences.length === 0) return;
+    this.#context.index.store(this.worker, sequences, {
+      ...(parent === undefined ? {} : { parent }),
+      ...(nowMs === undefined ? {} : { nowMs }),
+    });
   }
 
   /** Notes a block under the engine's hash, in place of what had the hash before. */
   #put(block: Block): void {
     const { table, counters } = this.#context;
+    if (block.sequence === null) counters.opaqueBlocks++;
     const before = this.blocks.get(block.key);
     if (before !== undefined && before.sequence !== block.sequence) this.#unindex(before);
     const forgotten = table.put(block);
@@ -194,14 +189,14 @@ export class CacheView implements BlockHolder {
 
   #remove({ blockHashes }: KvRemoved): void {
     const { table, index, counters } = this.#context;
-    const sequences: SequenceHash[] = [];
+    const known = blockHashes.map((hash) => this.blocks.get(keyOf(hash)));
+    const sequences = known.map((block) => block?.sequence ?? null).filter((sequence) => sequence !== null);
+    if (sequences.length > 0) index.remove(this.worker, BigUint64Array.from(sequences));
     for (const hash of blockHashes) {
       const block = table.take(this, hash);
       const waited = this.waiting.remove(hash);
       if (block === null && !waited) counters.unknownRemovals++;
-      if (block !== null && block.sequence !== null) sequences.push(block.sequence);
     }
-    if (sequences.length > 0) index.remove(this.worker, BigUint64Array.from(sequences));
   }
 }
 

@@ -2,7 +2,7 @@
 export interface KvFeedCounters {
   /** Batches that were applied. */
   batches: number;
-  /** Batches that came again, or after they were given up. */
+  /** Batches that came again, after they were given up, or in a replay from before a restart. */
   duplicateBatches: number;
   /** Batches ahead of a gap for which there was no room; a later replay brings them. */
   refusedBatches: number;

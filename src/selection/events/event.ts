@@ -75,7 +75,9 @@ export function weighEvent(event: KvEvent): number {
   let bytes = OBJECT_BYTES + textBytes(event.medium) + textBytes(event.specKind) + textBytes(event.locality);
   for (const hash of event.blockHashes) bytes += HASH_BYTES + (typeof hash === "string" ? textBytes(hash) : 0);
   if (event.type === "removed") return bytes;
-  return bytes + event.tokenIds.byteLength + textBytes(event.loraName) + textBytes(event.cacheSalt);
+  const { tokenIds, loraId, loraName, cacheSalt } = event;
+  const names = textBytes(loraName) + textBytes(cacheSalt) + (typeof loraId === "string" ? textBytes(loraId) : 0);
+  return bytes + tokenIds.byteLength + names;
 }
 
 const OBJECT_BYTES = 256;

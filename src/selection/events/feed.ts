@@ -1,12 +1,13 @@
 import type { WorkerId, WorkerWithDpRank } from "../../core/keys.js";
 import { hashTokens } from "../../core/token-hash.js";
+import { workerKey } from "../../core/worker-key.js";
 import { KvEventError } from "../../errors.js";
 import { BlockTable } from "./blocks.js";
 import type { KvEventIndex, TokenHasher, ViewContext } from "./cache-view.js";
 import { createCounters, type KvFeedCounters } from "./counters.js";
 import { DP_RANK_MAX } from "./decode.js";
 import type { KvEvent } from "./event.js";
-import { checkCount, checkSeq, checkWorker, checkWorkerId } from "./inputs.js";
+import { checkCount, checkEvents, checkFunction, checkObject, checkSeq, checkTime, checkWorker } from "./inputs.js";
 import type { CachedTokens } from "./prediction.js";
 import { type KvFeedState, RankFeed } from "./rank-feed.js";
 
@@ -87,10 +88,16 @@ export class KvEventFeed {
   /**
    * Makes a feed that knows no worker.
    *
+   * @throws {ArgumentTypeError} `KVROUTE_ARGUMENT_TYPE` if an option has the wrong type
    * @throws {ArgumentRangeError} `KVROUTE_ARGUMENT_RANGE` if a number of the options is out of its range
    */
   constructor(options: KvEventFeedOptions) {
+    checkObject("options", options);
     const { index, hash = hashTokens, maxBlocks, maxWaitingBytesPerRank, maxBufferedBytesPerRank, maxRanks } = options;
+    checkObject("index", index);
+    checkFunction("hash", hash);
+    checkFunction("onReplayNeeded", options.onReplayNeeded);
+    checkFunction("onStateChange", options.onStateChange);
     const blockSize = checkCount("blockSize", options.blockSize, 1, BLOCK_SIZE_MAX);
     const table = new BlockTable(checkCount("maxBlocks", maxBlocks ?? 1_000_000, 1));
     this.#context = { index, hash, blockSize, table, counters: this.#counters };
@@ -122,22 +129,31 @@ export class KvEventFeed {
   }
 
   /**
-   * Takes a batch, applies it when all before it are applied, and asks for those that are missing.
+   * Takes a batch, applies it when all before it are applied, and asks for those that are missing. What the index throws
+   * comes through: then the batch counts as missing, and may be given again.
    *
    * @param nowMs the time that the index is given with what is stored, where it has a time to live
+   * @throws {ArgumentTypeError} `KVROUTE_ARGUMENT_TYPE`, {ArgumentRangeError} `KVROUTE_ARGUMENT_RANGE` if an argument or
+   *   an event is malformed; then nothing has changed
    * @throws {KvEventError} `KVROUTE_KV_EVENT_RANKS` if the rank is new and `maxRanks` are followed
    */
   apply(worker: WorkerWithDpRank, batch: NumberedBatch, nowMs?: number): void {
     const source = checkWorker(worker);
+    checkObject("batch", batch);
     const seq = checkSeq(batch.seq);
     const dpRank = checkCount("dpRank", batch.dpRank ?? source.dpRank, 0, DP_RANK_MAX);
+    const ignored = checkCount("ignored", batch.ignored ?? 0, 0);
+    checkTime("ts", batch.ts);
+    checkTime("nowMs", nowMs);
+    checkEvents(batch.events);
     const rank = this.#find(source.workerId, dpRank) ?? this.#open(source.workerId, dpRank);
-    this.#counters.unknownEvents += batch.ignored ?? 0;
+    this.#counters.unknownEvents += ignored;
     this.#settle(rank, () => rank.receive(source, { ...batch, seq }, nowMs));
   }
 
   /** Says that the replay that a rank was asked for has ended, with its end marker or because no answer came. */
   replayEnded(worker: WorkerWithDpRank, nowMs?: number): void {
+    checkTime("nowMs", nowMs);
     const rank = this.#lookUp(worker);
     if (rank !== null) this.#settle(rank, () => rank.replayEnded(nowMs));
   }
@@ -150,7 +166,7 @@ export class KvEventFeed {
 
   /** Forgets a worker with all its ranks, in the index as well. */
   removeWorker(workerId: WorkerId): void {
-    const key = checkWorkerId(workerId);
+    const key = workerKey(workerId);
     const ranks = this.#workers.get(key);
     for (const rank of ranks?.values() ?? []) rank.clear();
     this.#workers.delete(key);
@@ -158,7 +174,7 @@ export class KvEventFeed {
     this.#context.index.removeWorker(workerId);
   }
 
-  /** Forgets one rank of a worker, in the index as well. */
+  /** Forgets one rank of a worker and clears it in the index, which goes on to count it among its workers and ranks. */
   removeRank(worker: WorkerWithDpRank): void {
     const { workerId, dpRank } = checkWorker(worker);
     const ranks = this.#workers.get(workerId);
@@ -172,6 +188,7 @@ export class KvEventFeed {
 
   /** Notes how many tokens of a prompt were cached: what the index said, and what the engine reported afterwards. */
   reportCachedTokens(worker: WorkerWithDpRank, tokens: CachedTokens): void {
+    checkObject("tokens", tokens);
     const predicted = checkCount("predicted", tokens.predicted, 0);
     const actual = checkCount("actual", tokens.actual, 0);
     const rank = this.#lookUp(worker);

@@ -1,12 +1,13 @@
 import { describe } from "../../core/describe.js";
-import type { WorkerId, WorkerWithDpRank } from "../../core/keys.js";
+import type { WorkerWithDpRank } from "../../core/keys.js";
+import { workerKey } from "../../core/worker-key.js";
 import { ArgumentRangeError, ArgumentTypeError } from "../../errors.js";
 import { DP_RANK_MAX } from "./decode.js";
+import type { KvEvent } from "./event.js";
 
 /** Gives a whole number of at least `min` and at most `max`. */
 export function checkCount(name: string, value: unknown, min: number, max = Number.MAX_SAFE_INTEGER): number {
-  if (typeof value !== "number")
-    throw new ArgumentTypeError(`Expected ${name} to be a number, got ${describe(value)}.`);
+  if (typeof value !== "number") throw typeError(name, "a number", value);
   if (Number.isInteger(value) && value >= min && value <= max) return value;
   throw new ArgumentRangeError(`Expected ${name} to be a whole number from ${min} to ${max}, got ${value}.`);
 }
@@ -16,21 +17,77 @@ export function checkSeq(seq: unknown): number {
   return checkCount("seq", typeof seq === "bigint" ? Number(seq) : seq, 0);
 }
 
+/** Checks a time that may be left out. */
+export function checkTime(name: string, value: unknown): void {
+  if (value === undefined) return;
+  if (typeof value !== "number") throw typeError(name, "a number", value);
+  if (!Number.isFinite(value)) throw new ArgumentRangeError(`Expected ${name} to be a finite number, got ${value}.`);
+}
+
+/** Checks a function that may be left out. */
+export function checkFunction(name: string, value: unknown): void {
+  if (value !== undefined && typeof value !== "function") throw typeError(name, "a function", value);
+}
+
+export function checkObject(name: string, value: unknown): asserts value is object {
+  if (typeof value !== "object" || value === null) throw typeError(name, "an object", value);
+}
+
 /** Gives a worker by the name that it has in maps. */
 export function checkWorker(worker: unknown): WorkerWithDpRank {
   if (typeof worker !== "object" || worker === null || !("workerId" in worker) || !("dpRank" in worker)) {
-    throw new ArgumentTypeError(`Expected worker to be an object with workerId and dpRank, got ${describe(worker)}.`);
+    throw typeError("worker", "an object with workerId and dpRank", worker);
   }
-  return { workerId: checkWorkerId(worker.workerId), dpRank: checkCount("dpRank", worker.dpRank, 0, DP_RANK_MAX) };
+  return { workerId: workerKey(worker.workerId), dpRank: checkCount("dpRank", worker.dpRank, 0, DP_RANK_MAX) };
 }
 
-/** Gives a worker's id so that the same worker is the same key: a bigint that a number can say becomes one. */
-export function checkWorkerId(id: unknown): WorkerId {
-  if (typeof id === "string") return id;
-  if (typeof id === "bigint") return id === BigInt(Number(id)) && Number.isSafeInteger(Number(id)) ? Number(id) : id;
-  if (typeof id !== "number") {
-    throw new ArgumentTypeError(`Expected workerId to be a string, a number or a bigint, got ${describe(id)}.`);
+/** Checks events for what would stop them halfway: a caller may have made them without the decoder. */
+export function checkEvents(events: unknown): void {
+  checkList("events", events).forEach((event, at) => {
+    checkObject(`events[${at}]`, event);
+    checkEvent(`events[${at}]`, event);
+  });
+}
+
+type Unchecked = { readonly [field in keyof (KvEvent & { type: "stored" })]?: unknown };
+
+function checkEvent(name: string, event: Unchecked & { readonly type?: unknown }): void {
+  const { type, blockHashes, medium, groupIdx } = event;
+  if (type === "cleared") return;
+  if (type !== "stored" && type !== "removed") {
+    throw typeError(`${name}.type`, '"stored", "removed" or "cleared"', type);
   }
-  if (Number.isSafeInteger(id)) return id;
-  throw new ArgumentRangeError(`Expected a workerId of type number to be a safe integer, got ${id}.`);
+  checkList(`${name}.blockHashes`, blockHashes).forEach((hash, at) => {
+    if (!isHash(hash)) throw typeError(`${name}.blockHashes[${at}]`, "a bigint or a string", hash);
+  });
+  if (medium !== null && typeof medium !== "string") throw typeError(`${name}.medium`, "a string or null", medium);
+  if (groupIdx !== null) checkCount(`${name}.groupIdx`, groupIdx, 0);
+  if (type === "stored") checkStored(name, event);
+}
+
+function checkStored(name: string, event: Unchecked): void {
+  const { parentBlockHash, tokenIds, blockSize, loraName, cacheSalt, textBlocks } = event;
+  if (parentBlockHash !== null && !isHash(parentBlockHash)) {
+    throw typeError(`${name}.parentBlockHash`, "a bigint, a string or null", parentBlockHash);
+  }
+  if (!(tokenIds instanceof Uint32Array)) throw typeError(`${name}.tokenIds`, "a Uint32Array", tokenIds);
+  checkCount(`${name}.blockSize`, blockSize, 0);
+  for (const [field, text] of Object.entries({ loraName, cacheSalt })) {
+    const isText = text === undefined || text === null || typeof text === "string";
+    if (!isText) throw typeError(`${name}.${field}`, "a string or null", text);
+  }
+  if (textBlocks !== undefined) checkCount(`${name}.textBlocks`, textBlocks, 0);
+}
+
+function checkList(name: string, value: unknown): readonly unknown[] {
+  if (Array.isArray(value)) return value;
+  throw typeError(name, "a list", value);
+}
+
+function isHash(value: unknown): boolean {
+  return typeof value === "bigint" || typeof value === "string";
+}
+
+function typeError(name: string, expected: string, value: unknown): ArgumentTypeError {
+  return new ArgumentTypeError(`Expected ${name} to be ${expected}, got ${describe(value)}.`);
 }

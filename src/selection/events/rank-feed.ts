@@ -136,9 +136,16 @@ export class RankFeed implements StreamSink<Message> {
     this.#isTelling = false;
   }
 
+  #describeGap(): string {
+    const { next, highest, isAsking } = this.#sequencer;
+    if (!isAsking) return `Batch ${next} is missing: the index refused it.`;
+    const missing = highest < 0 ? "Everything" : `Batch ${next} and perhaps more before batch ${highest}`;
+    return `${missing} is missing, and a replay was asked for.`;
+  }
+
   #judge(): readonly [KvFeedState, string | null] {
     const { foreignBlockSize } = this.#view;
-    const { isBehind, next, highest } = this.#sequencer;
+    const { isBehind } = this.#sequencer;
     const { mismatch } = this.#prediction;
     if (foreignBlockSize !== null) {
       const { blockSize } = this.#context;
@@ -147,10 +154,7 @@ export class RankFeed implements StreamSink<Message> {
         `Expected blocks of ${blockSize} tokens, got some of ${foreignBlockSize}, which are left out.`,
       ];
     }
-    if (isBehind) {
-      const missing = highest < 0 ? "Everything" : `Batch ${next} and perhaps more before batch ${highest}`;
-      return ["gap", `${missing} is missing, and a replay was asked for.`];
-    }
+    if (isBehind) return ["gap", this.#describeGap()];
     if (this.#loss !== null) return ["untrusted", this.#loss];
     if (mismatch === null) return ["live", null];
     const { predicted, actual } = mismatch;

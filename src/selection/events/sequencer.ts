@@ -42,6 +42,8 @@ export class Sequencer<M extends Numbered> {
   #newest: Pick<Numbered, "seq" | "ts"> | null = null;
   /** When message 0 was made. */
   #firstTs: number | undefined;
+  /** When the last message before a restart was made: a replay may still bring what is as old. */
+  #outdatedTs: number | undefined;
   /** The first number of the replay that was asked for and has not ended. */
   #asked: number | null = null;
   #toAsk: number | null = null;
@@ -61,6 +63,11 @@ export class Sequencer<M extends Numbered> {
     return this.#newest?.seq ?? -1;
   }
 
+  /** Tells whether a replay was asked for that has not ended. */
+  get isAsking(): boolean {
+    return this.#asked !== null;
+  }
+
   /** Counts the messages that wait behind a gap. */
   get waiting(): number {
     return this.#ahead.size;
@@ -73,8 +80,11 @@ export class Sequencer<M extends Numbered> {
 
   /** Takes a message, and all that wait for it. */
   receive(message: M): Reception {
+    if (this.#isOutdated(message)) return "duplicate";
     if (this.#isRestart(message)) {
+      const before = this.#newest?.ts;
       this.reset();
+      if (message.ts !== undefined && before !== undefined && message.ts > before) this.#outdatedTs = before;
       this.#sink.restarted();
     }
     const { seq, ts } = message;
@@ -94,6 +104,7 @@ export class Sequencer<M extends Numbered> {
     this.#next = 0;
     this.#newest = null;
     this.#firstTs = undefined;
+    this.#outdatedTs = undefined;
     this.#ask(0);
   }
 
@@ -180,6 +191,10 @@ export class Sequencer<M extends Numbered> {
       else high = middle;
     }
     return low;
+  }
+
+  #isOutdated({ replayed, ts }: M): boolean {
+    return replayed && ts !== undefined && this.#outdatedTs !== undefined && ts <= this.#outdatedTs;
   }
 
   #isRestart(message: M): boolean {

@@ -4,10 +4,6 @@ import { type EngineHash, type EngineKey, type KvStored, keyOf, weighEvent } fro
 export interface Waiting {
   readonly event: KvStored;
   /** Blocks of the chain that were removed while it waited. */
-  readonly gone: ReadonlySet<EngineKey>;
-}
-
-interface Guest extends Waiting {
   readonly gone: Set<EngineKey>;
   readonly bytes: number;
 }
@@ -24,9 +20,9 @@ export function weighWaiting(event: KvStored): number {
 export class WaitingRoom {
   readonly #maxBytes: number;
   /** In order of arrival. */
-  readonly #guests = new Set<Guest>();
-  readonly #byParent = new Map<EngineKey, Set<Guest>>();
-  readonly #byBlock = new Map<EngineKey, Set<Guest>>();
+  readonly #guests = new Set<Waiting>();
+  readonly #byParent = new Map<EngineKey, Set<Waiting>>();
+  readonly #byBlock = new Map<EngineKey, Set<Waiting>>();
   #bytes = 0;
   #blocks = 0;
 
@@ -41,7 +37,7 @@ export class WaitingRoom {
 
   /** Lets a chain wait, and gives the number of blocks that had to go, its own where it does not fit alone. */
   add(event: KvStored, parent: EngineHash): number {
-    const guest: Guest = { event, gone: new Set(), bytes: weighWaiting(event) };
+    const guest: Waiting = { event, gone: new Set(), bytes: weighWaiting(event) };
     const before = this.#blocks;
     this.#guests.add(guest);
     link(this.#byParent, keyOf(parent), guest);
@@ -50,16 +46,24 @@ export class WaitingRoom {
     this.#blocks += event.blockHashes.length;
     for (const oldest of this.#guests) {
       if (this.#bytes <= this.#maxBytes) break;
-      this.#leave(oldest);
+      this.leave(oldest);
     }
     return before + event.blockHashes.length - this.#blocks;
   }
 
-  /** Lets go the chains that waited for a block, in order of arrival. */
-  release(parent: EngineKey): readonly Waiting[] {
-    const guests = [...(this.#byParent.get(parent) ?? [])];
-    for (const guest of guests) this.#leave(guest);
-    return guests;
+  /** Gives the chains that wait for a block, in order of arrival. Each is to `leave` once it is in its place. */
+  of(parent: EngineKey): ReadonlySet<Waiting> {
+    return this.#byParent.get(parent) ?? NOBODY;
+  }
+
+  /** Lets a chain go that is there. */
+  leave(guest: Waiting): void {
+    const { blockHashes, parentBlockHash } = guest.event;
+    this.#guests.delete(guest);
+    if (parentBlockHash !== null) unlink(this.#byParent, keyOf(parentBlockHash), guest);
+    for (const hash of blockHashes) unlink(this.#byBlock, keyOf(hash), guest);
+    this.#bytes -= guest.bytes;
+    this.#blocks -= blockHashes.length;
   }
 
   /** Takes a block out of all chains that wait, and tells whether there was one. */
@@ -69,7 +73,7 @@ export class WaitingRoom {
     for (const guest of guests) {
       guest.gone.add(key);
       unlink(this.#byBlock, key, guest);
-      if (guest.gone.size === guest.event.blockHashes.length) this.#leave(guest);
+      if (guest.gone.size === guest.event.blockHashes.length) this.leave(guest);
     }
     return guests.length > 0;
   }
@@ -81,24 +85,17 @@ export class WaitingRoom {
     this.#bytes = 0;
     this.#blocks = 0;
   }
-
-  #leave(guest: Guest): void {
-    const { blockHashes, parentBlockHash } = guest.event;
-    this.#guests.delete(guest);
-    if (parentBlockHash !== null) unlink(this.#byParent, keyOf(parentBlockHash), guest);
-    for (const hash of blockHashes) unlink(this.#byBlock, keyOf(hash), guest);
-    this.#bytes -= guest.bytes;
-    this.#blocks -= blockHashes.length;
-  }
 }
 
-function link(map: Map<EngineKey, Set<Guest>>, key: EngineKey, guest: Guest): void {
+const NOBODY: ReadonlySet<Waiting> = new Set();
+
+function link(map: Map<EngineKey, Set<Waiting>>, key: EngineKey, guest: Waiting): void {
   const guests = map.get(key);
   if (guests === undefined) map.set(key, new Set([guest]));
   else guests.add(guest);
 }
 
-function unlink(map: Map<EngineKey, Set<Guest>>, key: EngineKey, guest: Guest): void {
+function unlink(map: Map<EngineKey, Set<Waiting>>, key: EngineKey, guest: Waiting): void {
   const guests = map.get(key);
   if (guests?.delete(guest) && guests.size === 0) map.delete(key);
 }
