@@ -55,14 +55,14 @@ describe("verifyIndex", () => {
     arena.untouched--;
     arena.recycled--;
     arena.untouched--;
-    expectFound(Panic.Slots);
+    expectFound(Panic.Records);
     arena.recycled++;
     arena.untouched++;
     const freed = arena.freed;
     arena.freed += 4;
-    expectFound(Panic.Slots);
+    expectFound(Panic.Records);
     arena.freed = 0;
-    expectFound(Panic.Slots);
+    expectFound(Panic.Records);
     arena.freed = freed;
   });
 
@@ -74,11 +74,16 @@ describe("verifyIndex", () => {
     holder.entries++;
     expectFound(Panic.Counters);
     holder.entries -= 2;
-    expectFound(Panic.InactiveList);
+    expectFound(Panic.Order);
     holder.entries++;
     index.ownMax = 2;
     expectFound(Panic.Counters);
     index.ownMax = 50;
+    holder.limit = 3;
+    expectFound(Panic.Counters);
+    holder.limit = 51;
+    expectFound(Panic.Counters);
+    holder.limit = 50;
     index.entriesMax = 3;
     expectFound(Panic.Counters);
     index.entriesMax = 100;
@@ -87,60 +92,60 @@ describe("verifyIndex", () => {
   it("order: stamps never fall, and none is of the future", () => {
     const stamp = entry.stamp;
     entry.stamp = index.clock + 1;
-    expectFound(Panic.InactiveList);
+    expectFound(Panic.Order);
     entry.stamp = -1;
-    expectFound(Panic.InactiveList);
+    expectFound(Panic.Order);
     entry.stamp = stamp;
     const newest = sentinel().older;
     const last = newest.stamp;
     newest.stamp = 0;
-    expectFound(Panic.InactiveList);
+    expectFound(Panic.Order);
     newest.stamp = last;
   });
 
   it("order: neighbours agree", () => {
     const older = entry.older;
     entry.older = entry;
-    expectFound(Panic.InactiveList);
+    expectFound(Panic.Order);
     entry.older = older;
     const olderOwn = entry.olderOwn;
     entry.olderOwn = entry;
-    expectFound(Panic.InactiveList);
+    expectFound(Panic.Order);
     entry.olderOwn = olderOwn;
     const last = sentinel().older;
     sentinel().older = entry;
-    expectFound(Panic.InactiveList);
+    expectFound(Panic.Order);
     sentinel().older = last;
     const holder = holderAt(<u32>one);
     const newest = holder.newestOwn;
     holder.newestOwn = entry;
-    expectFound(Panic.InactiveList);
+    expectFound(Panic.Order);
     holder.newestOwn = newest;
   });
 
   it("tables: every key leads to its record", () => {
     node.hash = 77;
-    expectFound(Panic.HashIndex);
+    expectFound(Panic.Tables);
     node.hash = 1;
     tables.removeEntry(entry);
     tables.entries++;
-    expectFound(Panic.HashIndex);
+    expectFound(Panic.Tables);
     tables.entries--;
     tables.addEntry(entry);
   });
 
   it("nodes: count, signature and links are those of the entries", () => {
     node.count++;
-    expectFound(Panic.Copies);
+    expectFound(Panic.Owners);
     node.count -= 2;
-    expectFound(Panic.Copies);
+    expectFound(Panic.Owners);
     node.count++;
     node.signature++;
-    expectFound(Panic.Copies);
+    expectFound(Panic.Owners);
     node.signature--;
     const previous = node.first.following.previous;
     node.first.following.previous = noEntry();
-    expectFound(Panic.Copies);
+    expectFound(Panic.Owners);
     node.first.following.previous = previous;
   });
 });

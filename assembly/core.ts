@@ -1,9 +1,12 @@
 import "./panic";
-// The entry of the core that ships. An instance holds one pool or one index, or it hashes.
+// The entry of the core that ships. An instance holds one pool, one index or one table of booked blocks, or it hashes.
 export * from "./core-pool";
+export { book, countSole, settleAll } from "./booked-batch";
+export { potential } from "./booked-potential";
 export {
   clearHolder,
   createIndex,
+  limitHolder,
   numBlocks,
   numEntries,
   numEvicted,

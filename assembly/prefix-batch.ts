@@ -1,12 +1,13 @@
 import { Status, WORD_BYTES } from "../src/abi";
-import { scratch, words } from "./layout";
+import { scratch } from "./layout";
 import * as index from "./prefix-index";
-import { foundIndex, makeRecords } from "./prefix-layout";
-import { Entry, Holder, holderAt, isEntry, noEntry } from "./prefix-records";
-import { entries, nodes } from "./prefix-tables";
+import { expectWords, foundIndex, makeFor } from "./prefix-layout";
+import { Entry, Holder, holderAt, isEntry, isNode, noEntry, records, used } from "./prefix-records";
+import { entries, findEntry, findNode, nodes } from "./prefix-tables";
 
 // The verbs of an index. Holders cross the border by number: the facade keeps the one that a holder's first store
-// returns. Only `storeBlocks` and `overlap` can meet a limit of memory, and say so before anything changes.
+// or limit returns. Only `storeBlocks`, `limitHolder` and `overlap` can meet a limit of memory, and say so before anything
+// changes.
 
 @inline function hashAt(position: i32): u64 {
   return load<u64>(scratch + <usize>position * WORD_BYTES);
@@ -25,15 +26,37 @@ export function createIndex(entriesMax: u32, ownMax: u32, ttlMs: f64, pages: u32
  * side. Returns the number of the holder.
  */
 export function storeBlocks(number: u32, slot: u32, length: i32, hasParent: i32, nowMs: f64): i32 {
-  assert(<usize>length < words); // the facade has made room for them
+  expectWords(length + 1);
   const isNew = u32(number == 0);
-  const blocks = min(<u32>length, index.ownMax);
-  const status = makeRecords(isNew + (blocks << 1), index.recordsEnough(index.holders + isNew));
+  const status = makeStored(number, length);
   if (status != Status.Ok) return -status;
   index.pass(nowMs);
-  const holder = isNew ? index.register(slot) : holderAt(number);
+  const holder = holderOf(number, slot);
   storeChain(holder, length, hasParent != 0);
   return <i32>holder.number;
+}
+
+/** The holder of a number, or a new one, for which there is a record, where it is 0. */
+export function holderOf(number: u32, slot: u32): Holder {
+  return number == 0 ? index.register(slot) : holderAt(number);
+}
+
+// Makes room for a store, or changes nothing. What is there already is looked for only where the records would not do
+// if all were new.
+function makeStored(number: u32, length: i32): Status {
+  const most = min(<u32>length, number == 0 ? index.ownMax : holderAt(number).limit) << 1;
+  return makeFor(number, used() + most < records ? most : min(most, countMissing(number, length)));
+}
+
+// Counts the nodes and entries that a store would create if the bounds let it.
+function countMissing(number: u32, length: i32): u32 {
+  let missing: u32 = 0;
+  for (let position = 1; position <= length; position++) {
+    const node = findNode(hashAt(position));
+    if (!isNode(node)) missing += 2;
+    else missing += u32(number == 0 || !isEntry(findEntry(node, holderAt(number))));
+  }
+  return missing;
 }
 
 function storeChain(holder: Holder, length: i32, hasParent: bool): void {
@@ -52,12 +75,21 @@ function storeChain(holder: Holder, length: i32, hasParent: bool): void {
 
 /** Removes blocks of a holder; those that it does not have are passed over. */
 export function removeBlocks(number: u32, length: i32): void {
-  assert(<usize>length <= words);
+  expectWords(length);
   const holder = holderAt(number);
   for (let position = 0; position < length; position++) {
     const entry: Entry = index.entryOf(hashAt(position), holder);
     if (isEntry(entry)) index.drop(entry);
   }
+}
+
+/** Limits the entries of a holder, which is new where its number is 0. Returns its number. */
+export function limitHolder(number: u32, slot: u32, most: u32): i32 {
+  const status = makeFor(number, 0);
+  if (status != Status.Ok) return -status;
+  const holder = holderOf(number, slot);
+  index.limit(holder, most);
+  return <i32>holder.number;
 }
 
 /** Removes all blocks of a holder. */

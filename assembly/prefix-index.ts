@@ -1,5 +1,5 @@
 import { clearOwn, linkBefore, oldest, oldestOf, unlink } from "./prefix-order";
-import { Entry, Holder, Node, give, isEntry, isNode, noEntry, take } from "./prefix-records";
+import { Entry, Holder, Node, SLOT_BITS, SLOT_MASK, give, isEntry, isNode, noEntry, take } from "./prefix-records";
 import { addEntry, addNode, entries, findEntry, findNode, removeEntry, removeNode } from "./prefix-tables";
 import { link as linkOwner, unlink as unlinkOwner } from "./prefix-owners";
 
@@ -8,13 +8,14 @@ import { link as linkOwner, unlink as unlinkOwner } from "./prefix-owners";
 // A use of a block is a use of its ancestors, so that leaves are evicted before their parents. A block that is stored
 // under a known parent would drag the whole chain to the new end of the order, once for every block that an engine adds.
 // It need not: where an ancestor was used a short time ago, the block takes its place just before it, with its stamp. So
-// a chain is walked to its root only when an eighth of the index has been used since.
+// a chain is walked to its root only when an eighth of what its holder may keep has been used since. So the new end of a
+// full holder always holds more than its recent entries: none of them is the next to go.
 
 @inline const LAG_SHIFT: u32 = 3;
 
 /** How many entries the index keeps. */
 export let entriesMax: u32 = 0;
-/** How many entries a holder keeps. */
+/** How many entries a holder keeps, unless it has a limit of its own below that. */
 export let ownMax: u32 = 0;
 /** How long an entry is valid after its last use, in milliseconds; 0: for ever. */
 export let ttl: f64 = 0;
@@ -50,11 +51,12 @@ export function open(most: u32, mostOwn: u32, ttlMs: f64): void {
 
 /** Registers a holder under its number on the other side of the border. */
 export function register(slot: u32): Holder {
+  assert(slot <= SLOT_MASK); // the facade knows no more holders than that
   const holder = changetype<Holder>(take());
-  holder.serial = ++serials;
+  holder.serial = (++serials << SLOT_BITS) | slot;
   holder.mark = 0;
   holder.entries = 0;
-  holder.slot = slot;
+  holder.limit = ownMax;
   holder.orphaned = -1;
   clearOwn(holder);
   holders++;
@@ -71,6 +73,13 @@ export function unregister(holder: Holder): void {
 /** Drops everything that a holder has. */
 export function clear(holder: Holder): void {
   for (let entry = oldestOf(holder); isEntry(entry); entry = oldestOf(holder)) drop(entry);
+}
+
+/** Limits the entries of a holder: where it has more, those that it used longest ago go. */
+export function limit(holder: Holder, most: u32): void {
+  assert(most > 0 && most <= ownMax); // the facade checks what users pass
+  holder.limit = most;
+  while (holder.entries > most) evict(oldestOf(holder));
 }
 
 /** Lets time pass, where blocks have a time to live: it never goes back, and what is too old goes. */
@@ -120,7 +129,7 @@ function walk(holder: Holder, start: Entry): Entry {
 // still. The holder may have a child of it only if it once used that one without it: everything older than that is not
 // recent any more.
 function isRecent(entry: Entry): bool {
-  const lag = ttl > 0 ? 0 : <f64>(ownMax >> LAG_SHIFT);
+  const lag = ttl > 0 ? 0 : <f64>(entry.holder.limit >> LAG_SHIFT);
   return clock - entry.stamp <= lag && entry.stamp > entry.holder.orphaned;
 }
 
@@ -160,15 +169,21 @@ export function hold(holder: Holder, hash: u64, parent: u64, anchor: Entry): Ent
 
 // Where the index or the holder is full, evicts what was used longest ago, unless that is the anchor.
 function makeRoom(holder: Holder, anchor: Entry): bool {
-  if (holder.entries < ownMax && entries < entriesMax) return true;
-  const victim = holder.entries < ownMax ? oldest() : oldestOf(holder);
+  const hasOwn = holder.entries < holder.limit;
+  if (hasOwn && entries < entriesMax) return true;
+  const victim = hasOwn ? oldest() : oldestOf(holder);
   if (victim == anchor) return false;
-  drop(victim);
-  evicted++;
+  evict(victim);
   return true;
 }
 
-function create(holder: Holder, hash: u64): Entry {
+function evict(entry: Entry): void {
+  drop(entry);
+  evicted++;
+}
+
+/** Creates the entry of a holder, which has room for it, at the block of a hash; it is in no order yet. */
+export function create(holder: Holder, hash: u64): Entry {
   let node = findNode(hash);
   if (!isNode(node)) node = createNode(hash);
   const entry = changetype<Entry>(take());
@@ -177,7 +192,7 @@ function create(holder: Holder, hash: u64): Entry {
   addEntry(entry);
   linkOwner(entry);
   holder.entries++;
-  assert(holder.entries <= ownMax && entries <= entriesMax); // room was made before
+  assert(holder.entries <= holder.limit && entries <= entriesMax); // room was made before
   return entry;
 }
 

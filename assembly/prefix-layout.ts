@@ -1,5 +1,6 @@
 import { Status, WORD_BYTES } from "../src/abi";
-import { limitPages, makePages, placeScratch, scratch, words, wordsFor } from "./layout";
+import { limitPages, makePages, placeScratch, scratch, words } from "./layout";
+import { holders, recordsEnough } from "./prefix-index";
 import { newerThan, oldest, sentinel, clearOrder } from "./prefix-order";
 import { Entry, RECORDS_STEP, RECORD_BYTES, isEntry, lengthen, noEntry, records, used } from "./prefix-records";
 import { addEntry, addNode, placeTables, tablesBytes } from "./prefix-tables";
@@ -31,6 +32,17 @@ export function makeRecords(missing: u32, enough: u32): Status {
   const needed = min(used() + missing, enough);
   if (needed <= records) return Status.Ok;
   return relayout(words, max(needed, min(records << 1, enough)));
+}
+
+/** Makes room for the holder of a number, if that is 0 and it is new, and for `missing` more records, or changes nothing. */
+export function makeFor(number: u32, missing: u32): Status {
+  const isNew = u32(number == 0);
+  return makeRecords(missing + isNew, recordsEnough(holders + isNew));
+}
+
+/** Says how many words a verb will read: the facade has made room for them. */
+export function expectWords(length: i32): void {
+  assert(<usize>length <= words);
 }
 
 /** Grows the memory once and puts everything in its new place, or changes nothing. */

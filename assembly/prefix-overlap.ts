@@ -1,6 +1,7 @@
 import { Status, WORD_BYTES } from "../src/abi";
-import { makeWords, scratch, words } from "./layout";
+import { makeWords, scratch } from "./layout";
 import { pass } from "./prefix-index";
+import { expectWords } from "./prefix-layout";
 import { Holder, Node, isEntry, isNode } from "./prefix-records";
 import { findNode, findNodeInline } from "./prefix-tables";
 
@@ -26,11 +27,11 @@ let marks: u64 = 1;
 }
 
 /**
- * Finds who holds leading blocks of the chain in the first `length` words. Leaves pairs of 32 bits, slot and blocks,
+ * Finds who holds leading blocks of the chain in the first `length` words, one at least. Leaves pairs of 32 bits, slot and blocks,
  * behind those words, most blocks first and then who registered first. Returns how many.
  */
 export function overlap(length: i32, nowMs: f64): i32 {
-  assert(length > 0 && <usize>length <= words); // the facade answers an empty chain itself
+  expectWords(length);
   let root = findNode(hashAt(0));
   if (isNode(root)) {
     const status = makeWords(<usize>length + <usize>root.count);

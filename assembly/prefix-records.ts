@@ -1,7 +1,8 @@
 import { ARENA } from "./slots";
 
 // The index keeps three kinds of record, all of 40 bytes, in one arena with one free list: so it never has room for the
-// one kind and none for the other, and whatever comes and goes, the memory serves it again.
+// one kind and none for the other, and whatever comes and goes, the memory serves it again. A table of booked blocks
+// keeps the same records, and says in booked-records.ts which of their fields mean something else there.
 //
 // A node is a block that somebody holds.
 //
@@ -25,14 +26,14 @@ import { ARENA } from "./slots";
 //
 // A holder is one scheduler of a worker, by its number a (worker, dp rank).
 //
-//   0        8      16         20         24        28     32         40
-//   ├ serial ┼ mark ┼ newestOwn┼ oldestOwn┼ entries ┼ slot ┼ orphaned ┤
+//   0        8      16         20         24        28      32         40
+//   ├ serial ┼ mark ┼ newestOwn┼ oldestOwn┼ entries ┼ limit ┼ orphaned ┤
 //
-// serial: its place in the order of registration.
+// serial: its place in the order of registration, in 48 bits, over its number on the other side of the border, its slot.
 // mark: where the last overlap that saw it lost it; grows over all calls.
 // newestOwn, oldestOwn: the ends of its order of use. They stand where an entry has the links of that order, so that the
 //   holder is the sentinel of its list: the newest entry is older than the holder, the oldest is newer.
-// slot: its number on the other side of the border.
+// limit: how many entries it may keep.
 // orphaned: the time, as of stamps, when it last used a block without using its parent, which it did not have; or -1.
 @unmanaged export class Node {
   hash: u64;
@@ -61,8 +62,10 @@ import { ARENA } from "./slots";
   newestOwn: Entry;
   oldestOwn: Entry;
   entries: u32;
-  slot: u32;
+  limit: u32;
   orphaned: f64;
+
+  @inline get slot(): u32 { return <u32>this.serial & SLOT_MASK; }
 
   @inline get number(): u32 { return <u32>((changetype<usize>(this) - ARENA) / RECORD_BYTES); }
 
@@ -70,7 +73,7 @@ import { ARENA } from "./slots";
    * Its share in the signatures: the finaliser of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
    * generators, 2014), so that the sums of two sets of holders do not coincide.
    */
-  @inline get word(): u64 {
+  get word(): u64 {
     let word = this.serial * 0x9e3779b97f4a7c15;
     word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9;
     word = (word ^ (word >> 27)) * 0x94d049bb133111eb;
@@ -79,6 +82,9 @@ import { ARENA } from "./slots";
 }
 
 @inline export const RECORD_BYTES: usize = 40;
+/** A slot takes the lower bits of a serial. */
+@inline export const SLOT_BITS: u64 = 16;
+@inline export const SLOT_MASK: u32 = (1 << <u32>SLOT_BITS) - 1;
 /** Records are as many as fill whole cache lines, so that what follows them starts on one. */
 @inline export const RECORDS_STEP: u32 = 8;
 if (offsetof<Node>() != RECORD_BYTES) ERROR("A node is a record");

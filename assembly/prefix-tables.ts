@@ -31,9 +31,14 @@ export function placeTables(address: usize, records: u32): void {
   entries = 0;
 }
 
+// One copy of the code for both tables.
+function find(table: usize, mask: usize, key: u64): usize {
+  return lookUp(table, mask, key);
+}
+
 /** The node of a hash, or null. */
-export function findNode(hash: u64): Node {
-  return findNodeInline(hash);
+@inline export function findNode(hash: u64): Node {
+  return changetype<Node>(find(nodeTable, nodeMask, hash));
 }
 
 /** Does as `findNode`, for the one loop in which a call a block would be felt. */
@@ -44,7 +49,7 @@ export function findNode(hash: u64): Node {
 /** The entry of a node and a holder, or null. */
 export function findEntry(node: Node, holder: Holder): Entry {
   const key = (<u64>changetype<usize>(node) << 32) | <u64>changetype<usize>(holder);
-  return changetype<Entry>(lookUp(entryTable, entryMask, key));
+  return changetype<Entry>(find(entryTable, entryMask, key));
 }
 
 /** Adds a node whose hash has none. */

@@ -24,6 +24,10 @@ export const enum Status {
   GrowthRefused = 9,
   /** Every slot number has spent all its generations. */
   IdsExhausted = 10,
+  /** A hash is not booked, or not as often as a batch says. */
+  NotBooked = 11,
+  /** A table of booked blocks is full. */
+  BlocksExhausted = 12,
 }
 
 /** Why the core stopped. It never recovers: the facade gives the instance up. */
@@ -43,6 +47,16 @@ export const enum Panic {
   Slots = 6,
   /** `verify` found regions of memory that overlap or leave a gap. */
   Layout = 7,
+  /** `verifyIndex` found the free records wrong, or one that is lost. */
+  Records = 8,
+  /** `verifyIndex` found an order of use broken. */
+  Order = 9,
+  /** `verifyIndex` found a block or an entry that its table does not lead to. */
+  Tables = 10,
+  /** `verifyIndex` found the entries of a block at odds with what the block says. */
+  Owners = 11,
+  /** `verifyBooked` found counts of references that do not match. */
+  References = 12,
 }
 
 /** A copy id is `generation * 2 ** SLOT_BITS + slot`: 53 bits in all, exact in a double. */

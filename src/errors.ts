@@ -229,6 +229,35 @@ export class SelectionLimitError extends KvrouteError {
   }
 }
 
+// --- Booked blocks ---
+
+/** A hash is not booked, or not as often as the call says: `KVROUTE_NOT_BOOKED`. */
+export class NotBookedError extends KvrouteError {
+  readonly hash: bigint;
+  /** Where in the list the first such hash stands. */
+  readonly index: number;
+
+  constructor(hash: bigint, index: number) {
+    super(
+      "KVROUTE_NOT_BOOKED",
+      `Expected every hash to be booked as often as the call names it, but ${hash} at index ${index} is not.`,
+    );
+    this.hash = hash;
+    this.index = index;
+  }
+}
+
+/** As many blocks are booked as a table keeps: `KVROUTE_BLOCKS_EXHAUSTED`. */
+export class BlocksExhaustedError extends KvrouteError {
+  constructor(most: number, wanted: number) {
+    super(
+      "KVROUTE_BLOCKS_EXHAUSTED",
+      `Expected at most ${most} booked blocks, each counted once a worker, but this booking of ${wanted} blocks would pass them.`,
+      { status: 503 },
+    );
+  }
+}
+
 // --- The core and its memory ---
 
 /** The core would need more memory than `maxMemoryBytes`, or than the runtime grants: `KVROUTE_MEMORY_LIMIT`. */
@@ -326,6 +355,13 @@ export class TraceError extends KvrouteError implements TracePlace {
     this.file = place.file;
     this.line = place.line;
     this.field = place.field;
+  }
+}
+
+/** A replay would hold more than its limit allows: `KVROUTE_REPLAY_LIMIT`. */
+export class ReplayLimitError extends KvrouteError {
+  constructor(expectation: string, advice: string) {
+    super("KVROUTE_REPLAY_LIMIT", `Expected ${expectation}. ${advice}`);
   }
 }
 

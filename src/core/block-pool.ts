@@ -4,8 +4,6 @@ import {
   ArgumentRangeError,
   ArgumentTypeError,
   CapacityError,
-  type CorePanicError,
-  DisposedError,
   DuplicateCopyError,
   IdsExhaustedError,
   type KvrouteError,
@@ -18,6 +16,7 @@ import { describe } from "./describe.js";
 import { DISPOSE } from "./dispose.js";
 import { CoreInstance, lengthOf } from "./instance.js";
 import type { BlockCopyId, CopyIds, Hashes, SequenceHash } from "./keys.js";
+import { CoreOwner } from "./owner.js";
 import { type BlockReservation, Reservation, type ReservingPool } from "./reservation.js";
 
 /** How a pool is made. */
@@ -49,13 +48,11 @@ export let coreOf: (pool: BlockPool) => CoreInstance;
  */
 export class BlockPool implements ReservingPool {
   static {
-    coreOf = (pool) => pool.#open();
+    coreOf = (pool) => pool.#owner.open();
   }
 
   readonly capacity: number;
-  #core: CoreInstance | null;
-  /** Why the pool cannot be used any more, once it cannot. */
-  #end: KvrouteError | null = null;
+  readonly #owner: CoreOwner;
 
   /**
    * Makes an empty pool.
@@ -70,32 +67,32 @@ export class BlockPool implements ReservingPool {
     if (status !== Status.Ok) throw core.memoryError();
     core.exports.seal(nextSeal());
     core.refresh();
-    this.#core = core;
+    this.#owner = new CoreOwner(core, "pool");
   }
 
   /** Counts the blocks in use: copies that somebody holds or has pinned, and room that is reserved. */
   get numActive(): number {
-    return this.#open().exports.numActive();
+    return this.#owner.open().exports.numActive();
   }
 
   /** Counts the references: one for each private copy, and one for each holder of a cached copy. Pins are none. */
   get numActiveRefs(): number {
-    return this.#open().exports.numReferences();
+    return this.#owner.open().exports.numReferences();
   }
 
   /** Counts the cached copies that nobody holds and that may be evicted. */
   get numInactive(): number {
-    return this.#open().exports.numInactive();
+    return this.#owner.open().exports.numInactive();
   }
 
   /** Counts the bytes of memory that the core takes. */
   get memoryBytes(): number {
-    return this.#open().exports.memory.buffer.byteLength;
+    return this.#owner.open().exports.memory.buffer.byteLength;
   }
 
   /** Looks a hash up: `null` if no copy is resident, else whether somebody holds the oldest resident copy. */
   prefixHit(hash: SequenceHash): { isActive: boolean } | null {
-    const core = this.#open();
+    const core = this.#owner.open();
     core.putHash(hash, 0, "hash");
     const { resident, active } = this.#match(core, 1);
     return resident === 0 ? null : { isActive: active > 0 };
@@ -103,7 +100,7 @@ export class BlockPool implements ReservingPool {
 
   /** Counts the leading hashes that are resident, and how many of those somebody holds. */
   matchPrefix(hashes: Hashes): { resident: number; active: number } {
-    const core = this.#open();
+    const core = this.#owner.open();
     core.putHashes(hashes, 0, "hashes");
     return this.#match(core, hashes.length);
   }
@@ -118,14 +115,14 @@ export class BlockPool implements ReservingPool {
    * @throws {MemoryLimitError} `KVROUTE_MEMORY_LIMIT` if the core may not grow
    */
   reserve(prefix: Hashes, fresh: number): ReserveOutcome | null {
-    const core = this.#open();
+    const core = this.#owner.open();
     const count = checkCount(fresh, "fresh");
     core.putHashes(prefix, 0, "prefix");
     let removed: number;
     try {
       removed = core.exports.reserve(prefix.length, count);
     } catch (trap) {
-      throw this.#stop(core, trap);
+      throw this.#owner.stop(trap);
     }
     if (removed < 0) return this.#refused(core, -removed, prefix, count);
     return this.#outcome(core, prefix.length, count, removed);
@@ -141,7 +138,7 @@ export class BlockPool implements ReservingPool {
    * @throws {MemoryLimitError} `KVROUTE_MEMORY_LIMIT` if the core may not grow
    */
   reserveResidentPrefix(candidates: Hashes, total: number): ReserveOutcome | null {
-    const core = this.#open();
+    const core = this.#owner.open();
     const count = checkCount(total, "total");
     if (lengthOf(candidates, "candidates") > count) {
       throw new ArgumentRangeError(`Expected at most ${total} candidates, the total, got ${candidates.length}.`);
@@ -151,7 +148,7 @@ export class BlockPool implements ReservingPool {
     try {
       removed = core.exports.reserveResident(candidates.length, count);
     } catch (trap) {
-      throw this.#stop(core, trap);
+      throw this.#owner.stop(trap);
     }
     if (removed < 0) return this.#refused(core, -removed, candidates, count);
     const resident = core.exports.detail();
@@ -160,13 +157,13 @@ export class BlockPool implements ReservingPool {
 
   /** Turns the pins of a reservation into references. Returns the ids head to tail; the second time there are none. */
   activatePrefix(reservation: BlockReservation): Float64Array {
-    const core = this.#open();
+    const core = this.#owner.open();
     const pins = Reservation.takePinned(Reservation.of(reservation, this));
     core.putPins(pins);
     try {
       core.exports.activate(pins.length);
     } catch (trap) {
-      throw this.#stop(core, trap);
+      throw this.#owner.stop(trap);
     }
     return core.takeIds(pins.length);
   }
@@ -177,14 +174,14 @@ export class BlockPool implements ReservingPool {
    * @throws {ReservationExhaustedError} `KVROUTE_RESERVATION_EXHAUSTED` if the fresh part is used up
    */
   allocatePrivate(reservation: BlockReservation): BlockCopyId {
-    const core = this.#open();
+    const core = this.#owner.open();
     this.#allocatePrivate(core, Reservation.of(reservation, this), 1);
     return core.ids[0] as number;
   }
 
   /** Allocates private copies from all that is left of the fresh part of a reservation. */
   allocateAllPrivate(reservation: BlockReservation): Float64Array {
-    const core = this.#open();
+    const core = this.#owner.open();
     const own = Reservation.of(reservation, this);
     const count = own.freshLength;
     core.ensure(count);
@@ -199,7 +196,7 @@ export class BlockPool implements ReservingPool {
    * @throws {ReservationExhaustedError} `KVROUTE_RESERVATION_EXHAUSTED` if the fresh part is used up
    */
   allocateCached(reservation: BlockReservation, hash: SequenceHash): { id: BlockCopyId; becameVisible: boolean } {
-    const core = this.#open();
+    const core = this.#owner.open();
     const own = Reservation.of(reservation, this);
     core.putHash(hash, 1, "hash");
     const visible = this.#allocateCached(core, own, 1);
@@ -208,7 +205,7 @@ export class BlockPool implements ReservingPool {
 
   /** Allocates a cached copy for each hash, all or none. Returns their ids and how many hashes became visible. */
   allocateAllCached(reservation: BlockReservation, hashes: Hashes): { ids: Float64Array; visible: number } {
-    const core = this.#open();
+    const core = this.#owner.open();
     const own = Reservation.of(reservation, this);
     const count = lengthOf(hashes, "hashes");
     Reservation.checkFresh(own, count);
@@ -225,7 +222,7 @@ export class BlockPool implements ReservingPool {
    * @throws {AlreadyCachedError} `KVROUTE_ALREADY_CACHED` if the copy is cached
    */
   cachePrivate(id: BlockCopyId, hash: SequenceHash): boolean {
-    const core = this.#open();
+    const core = this.#owner.open();
     core.putId(id);
     core.putHash(hash, 1, "hash");
     return this.#cache(core, [id]) > 0;
@@ -233,7 +230,7 @@ export class BlockPool implements ReservingPool {
 
   /** Caches private copies, all or none: the hash for an id stands at its index. Returns how many became visible. */
   cacheAll(ids: CopyIds, hashes: Hashes): number {
-    const core = this.#open();
+    const core = this.#owner.open();
     if (lengthOf(ids, "ids") !== lengthOf(hashes, "hashes")) {
       throw new ArgumentRangeError(
         `Expected as many hashes as ids, got ${hashes.length} hashes for ${ids.length} ids.`,
@@ -251,28 +248,28 @@ export class BlockPool implements ReservingPool {
    * @throws {NotReferencedError} `KVROUTE_NOT_REFERENCED` if the copy has no reference left
    */
   release(id: BlockCopyId): void {
-    const core = this.#open();
+    const core = this.#owner.open();
     core.putId(id);
     this.#release(core, [id], 0);
   }
 
   /** Drops a reference of each copy, all or none, in the order of eviction: leaf first. */
   releaseAll(ids: CopyIds): void {
-    const core = this.#open();
+    const core = this.#owner.open();
     core.putIds(ids);
     this.#release(core, ids, 0);
   }
 
   /** Drops a reference of each copy of a chain, all or none: ids head to tail, released backwards. */
   releaseChain(ids: CopyIds): void {
-    const core = this.#open();
+    const core = this.#owner.open();
     core.putIds(ids);
     this.#release(core, ids, 1);
   }
 
   /** Gives back what a reservation has not used, pins from leaf to root. Does nothing when nothing is left. */
   cancel(reservation: BlockReservation): void {
-    const core = this.#open();
+    const core = this.#owner.open();
     const own = Reservation.of(reservation, this);
     if (own.length === 0) return;
     const pinned = Reservation.pinned(own);
@@ -280,18 +277,19 @@ export class BlockPool implements ReservingPool {
     try {
       core.exports.cancel(pinned.length, own.freshLength);
     } catch (trap) {
-      throw this.#stop(core, trap);
+      throw this.#owner.stop(trap);
     }
     Reservation.close(own);
   }
 
   /** Lists the inactive copies, next victim first. For tests and tools: it walks the whole list. */
   inactiveIds(): Float64Array {
-    const core = this.#open();
+    const core = this.#owner.open();
     const all = new Float64Array(core.exports.numInactive());
     for (let filled = 0; filled < all.length; ) {
       const last = filled === 0 ? 0 : (all[filled - 1] as number);
-      const count = core.exports.listInactive(last, Math.min(core.ids.length, all.length - filled));
+      const most = Math.min(core.ids.length, all.length - filled);
+      const count = this.#owner.run(() => core.exports.listInactive(last, most));
       all.set(core.ids.subarray(0, count), filled);
       filled += count;
     }
@@ -300,25 +298,11 @@ export class BlockPool implements ReservingPool {
 
   /** Lets go of the memory; afterwards every call but this one throws `KVROUTE_DISPOSED`. */
   dispose(): void {
-    this.#end ??= new DisposedError("pool");
-    this.#core = null;
+    this.#owner.dispose();
   }
 
   [DISPOSE](): void {
     this.dispose();
-  }
-
-  #open(): CoreInstance {
-    if (this.#core === null) throw this.#end as KvrouteError;
-    return this.#core;
-  }
-
-  // A trap leaves the instance in an unknown state: it is given up, and every later call gets the same error.
-  #stop(core: CoreInstance, trap: unknown): CorePanicError {
-    const panic = core.panic(trap);
-    this.#end = panic;
-    this.#core = null;
-    return panic;
   }
 
   #match(core: CoreInstance, length: number): { resident: number; active: number } {
@@ -326,7 +310,7 @@ export class BlockPool implements ReservingPool {
       const resident = core.exports.match(length);
       return { resident, active: core.exports.detail() };
     } catch (trap) {
-      throw this.#stop(core, trap);
+      throw this.#owner.stop(trap);
     }
   }
 
@@ -360,7 +344,7 @@ export class BlockPool implements ReservingPool {
     try {
       core.exports.allocatePrivate(count);
     } catch (trap) {
-      throw this.#stop(core, trap);
+      throw this.#owner.stop(trap);
     }
     Reservation.useFresh(own, count);
   }
@@ -371,7 +355,7 @@ export class BlockPool implements ReservingPool {
     try {
       visible = core.exports.allocateCached(count);
     } catch (trap) {
-      throw this.#stop(core, trap);
+      throw this.#owner.stop(trap);
     }
     Reservation.useFresh(own, count);
     return visible;
@@ -382,7 +366,7 @@ export class BlockPool implements ReservingPool {
     try {
       visible = core.exports.cache(ids.length);
     } catch (trap) {
-      throw this.#stop(core, trap);
+      throw this.#owner.stop(trap);
     }
     if (visible < 0) throw copyError(core, -visible, ids);
     return visible;
@@ -393,7 +377,7 @@ export class BlockPool implements ReservingPool {
     try {
       status = -core.exports.release(ids.length, backwards);
     } catch (trap) {
-      throw this.#stop(core, trap);
+      throw this.#owner.stop(trap);
     }
     if (status !== Status.Ok) throw copyError(core, status, ids, backwards);
   }

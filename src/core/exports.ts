@@ -37,6 +37,8 @@ export interface CoreExports {
   /** Returns the number of the holder, which is new where it was 0. */
   storeBlocks(holder: number, slot: number, length: number, hasParent: number, nowMs: number): number;
   removeBlocks(holder: number, length: number): void;
+  /** Limits the entries of a holder. Returns its number, which is new where it was 0. */
+  limitHolder(holder: number, slot: number, most: number): number;
   clearHolder(holder: number): void;
   removeHolder(holder: number): void;
   /** Leaves pairs of 32 bits, slot and blocks, behind the hashes, and counts them. */
@@ -45,6 +47,16 @@ export interface CoreExports {
   numEntries(): number;
   numEvicted(): number;
   numExpired(): number;
+
+  /**
+   * Adds references of a holder in an instance that `createIndex` opened for booked blocks, or takes them. Counts the
+   * blocks that came or went; leaves the number of the holder in the first word, or the position that was refused.
+   */
+  book(holder: number, slot: number, length: number, references: number, waits: number): number;
+  settleAll(length: number, waits: number): number;
+  countSole(holder: number, length: number): number;
+  /** Leaves pairs of 32 bits, slot and blocks, behind the hashes, and the hot blocks in the first word. */
+  potential(length: number, hot: number): number;
 
   /** The address of the words of an instance that hashes: seed, parent, local hashes, sequence hashes. */
   hashWords(): number;
@@ -64,6 +76,7 @@ export interface CoreExports {
 /** What the checked build exports besides. */
 export interface CheckedExports extends CoreExports {
   verify(): void;
+  verifyBooked(): void;
   verifyIndex(): void;
   refuseGrowth(k: number): void;
 }

@@ -5,6 +5,7 @@ import {
   ArgumentTypeError,
   CorePanicError,
   CoreUnavailableError,
+  type KvrouteError,
   MemoryLimitError,
 } from "../errors.js";
 import { describe } from "./describe.js";
@@ -30,6 +31,9 @@ export class CoreInstance {
   ids: Float64Array<ArrayBuffer>;
   /** The scratch page as halves of words. */
   halves: Int32Array<ArrayBuffer>;
+
+  /** Makes the error for a trap in a call that the instance makes by itself. */
+  onTrap: (trap: unknown) => KvrouteError = (trap) => this.panic(trap);
 
   #layouts = 0;
   readonly #results = new ResultSlab();
@@ -63,7 +67,12 @@ export class CoreInstance {
   ensure(words: number): void {
     if (words <= this.ids.length) return;
     if (words > 2 * BATCH_MAX) throw new ArgumentRangeError(`Expected a batch of at most ${BATCH_MAX}, got ${words}.`);
-    const status = -this.exports.makeScratch(words);
+    let status: number;
+    try {
+      status = -this.exports.makeScratch(words);
+    } catch (trap) {
+      throw this.onTrap(trap);
+    }
     if (status !== Status.Ok) throw this.memoryError();
     this.refresh();
   }

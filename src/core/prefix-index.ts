@@ -1,17 +1,12 @@
 import { Status } from "../abi.js";
-import {
-  ArgumentRangeError,
-  ArgumentTypeError,
-  type CorePanicError,
-  DisposedError,
-  type KvrouteError,
-} from "../errors.js";
+import { ArgumentRangeError, ArgumentTypeError } from "../errors.js";
 import { describe } from "./describe.js";
 import { DISPOSE } from "./dispose.js";
 import { CoreInstance, lengthOf } from "./instance.js";
 import type { Hashes, SequenceHash, WorkerId, WorkerWithDpRank } from "./keys.js";
-import { checkPrefixIndexOptions, type PrefixIndexOptions } from "./prefix-options.js";
-import { WorkerTable } from "./worker-table.js";
+import { CoreOwner } from "./owner.js";
+import { checkBound, checkPrefixIndexOptions, type PrefixIndexOptions } from "./prefix-options.js";
+import { type Holder, type Holdings, WorkerTable } from "./worker-table.js";
 
 /** What a store may say besides. */
 export interface StoreOptions {
@@ -28,6 +23,12 @@ export interface Overlap {
   readonly blocks: number;
 }
 
+/**
+ * Does as `overlap`, with its answer in two lists, for callers that look workers up by identity: the object of a worker is
+ * the same in every answer, from its registration to its end. Not part of the package's entry.
+ */
+export let overlapOf: (index: PrefixIndex, hashes: Hashes, nowMs?: number) => Holdings;
+
 /** The core behind an index, for tests that look inside. Not part of the package's entry. */
 export let coreOfIndex: (index: PrefixIndex) => CoreInstance;
 
@@ -38,14 +39,14 @@ export let coreOfIndex: (index: PrefixIndex) => CoreInstance;
  */
 export class PrefixIndex {
   static {
-    coreOfIndex = (index) => index.#open();
+    overlapOf = (index, hashes, nowMs) => index.#overlap(hashes, nowMs);
+    coreOfIndex = (index) => index.#owner.open();
   }
 
   readonly #hasTtl: boolean;
+  readonly #ownMax: number;
   #workers = new WorkerTable();
-  #core: CoreInstance | null;
-  /** Why the index cannot be used any more, once it cannot. */
-  #end: KvrouteError | null = null;
+  readonly #owner: CoreOwner;
 
   /**
    * Makes an empty index.
@@ -61,24 +62,27 @@ export class PrefixIndex {
     if (status !== Status.Ok) throw core.memoryError();
     core.refresh();
     this.#hasTtl = ttlMs > 0;
-    this.#core = core;
+    this.#ownMax = maxEntriesPerWorker;
+    this.#owner = new CoreOwner(core, "prefix index", () => {
+      this.#workers = new WorkerTable();
+    });
   }
 
   /** Counts the blocks that somebody holds, and the entries: a block counts for each worker and rank that holds it. */
   get size(): { readonly blocks: number; readonly entries: number } {
-    const { exports } = this.#open();
+    const { exports } = this.#owner.open();
     return { blocks: exports.numBlocks(), entries: exports.numEntries() };
   }
 
   /** Counts the entries that went by themselves: evicted where there was no room, or expired. */
   get stats(): { readonly evicted: number; readonly expired: number } {
-    const { exports } = this.#open();
+    const { exports } = this.#owner.open();
     return { evicted: exports.numEvicted(), expired: exports.numExpired() };
   }
 
   /** Counts the bytes of memory that the core takes. */
   get memoryBytes(): number {
-    return this.#open().exports.memory.buffer.byteLength;
+    return this.#owner.open().exports.memory.buffer.byteLength;
   }
 
   /**
@@ -90,7 +94,7 @@ export class PrefixIndex {
    * @throws {WorkersExhaustedError} `KVROUTE_WORKERS_EXHAUSTED` if the index knows 65,536 workers and ranks already
    */
   store(worker: WorkerWithDpRank, hashes: Hashes, options: StoreOptions = {}): void {
-    const core = this.#open();
+    const core = this.#owner.open();
     const { parent } = options;
     const nowMs = this.#time(options.nowMs);
     const known = this.#workers.find(worker);
@@ -102,18 +106,14 @@ export class PrefixIndex {
     try {
       number = core.exports.storeBlocks(holder.number, holder.slot, hashes.length, parent === undefined ? 0 : 1, nowMs);
     } catch (trap) {
-      throw this.#stop(core, trap);
+      throw this.#owner.stop(trap);
     }
-    if (number < 0) throw core.memoryError();
-    core.refresh();
-    if (known !== undefined) return;
-    holder.number = number;
-    this.#workers.add(holder);
+    this.#name(core, holder, number);
   }
 
   /** Says that a worker no longer holds blocks; those that it does not hold are passed over. Their descendants stay. */
   remove(worker: WorkerWithDpRank, hashes: Hashes): void {
-    const core = this.#open();
+    const core = this.#owner.open();
     const holder = this.#workers.find(worker);
     const page = core.hashes.length;
     // In pieces that fit the page as it is, so that it need not grow: removing never fails for want of memory.
@@ -121,21 +121,43 @@ export class PrefixIndex {
     for (let from = 0; from < all.length; from += page) {
       const length = Math.min(page, all.length - from);
       core.putHashes(all instanceof BigUint64Array ? all.subarray(from, from + length) : all, 0, "hashes");
-      if (holder !== undefined) this.#run(core, () => core.exports.removeBlocks(holder.number, length));
+      if (holder !== undefined) this.#owner.run(() => core.exports.removeBlocks(holder.number, length));
     }
+  }
+
+  /**
+   * Limits the entries of a worker, on this rank, from now on and until `removeWorker`. Where it holds more, those that it
+   * used longest ago go at once. It may come before the first store, and registers the worker then.
+   *
+   * @param maxEntries 1 to the `maxEntriesPerWorker` of the index
+   * @throws {ArgumentRangeError} `KVROUTE_ARGUMENT_RANGE` if `maxEntries` is not a whole number in that range
+   * @throws {MemoryLimitError} `KVROUTE_MEMORY_LIMIT` if the worker is new and the core may not grow
+   * @throws {WorkersExhaustedError} `KVROUTE_WORKERS_EXHAUSTED` if the index knows 65,536 workers and ranks already
+   */
+  limit(worker: WorkerWithDpRank, maxEntries: number): void {
+    const core = this.#owner.open();
+    const most = checkBound(maxEntries, "maxEntries", this.#ownMax);
+    const holder = this.#workers.find(worker) ?? this.#workers.make(worker);
+    let number: number;
+    try {
+      number = core.exports.limitHolder(holder.number, holder.slot, most);
+    } catch (trap) {
+      throw this.#owner.stop(trap);
+    }
+    this.#name(core, holder, number);
   }
 
   /** Says that a worker holds nothing any more, on this rank. It stays registered. */
   clear(worker: WorkerWithDpRank): void {
-    const core = this.#open();
+    const core = this.#owner.open();
     const holder = this.#workers.find(worker);
-    if (holder !== undefined) this.#run(core, () => core.exports.clearHolder(holder.number));
+    if (holder !== undefined) this.#owner.run(() => core.exports.clearHolder(holder.number));
   }
 
   /** Forgets a worker with all its ranks. If it comes back, it starts anew. */
   removeWorker(workerId: WorkerId): void {
-    const core = this.#open();
-    for (const { number } of this.#workers.ranksOf(workerId)) this.#run(core, () => core.exports.removeHolder(number));
+    const core = this.#owner.open();
+    for (const { number } of this.#workers.ranksOf(workerId)) this.#owner.run(() => core.exports.removeHolder(number));
     this.#workers.remove(workerId);
   }
 
@@ -148,55 +170,26 @@ export class PrefixIndex {
    * @throws {MemoryLimitError} `KVROUTE_MEMORY_LIMIT` if the core may not grow; then nothing has changed
    */
   overlap(hashes: Hashes, nowMs?: number): Overlap[] {
-    const core = this.#open();
-    const time = this.#time(nowMs);
-    core.putHashes(hashes, 0, "hashes");
-    if (hashes.length === 0) return [];
-    let count: number;
-    try {
-      count = core.exports.overlap(hashes.length, time);
-    } catch (trap) {
-      throw this.#stop(core, trap);
-    }
-    if (count < 0) throw core.memoryError();
-    core.refresh();
-    return this.#overlaps(core, 2 * hashes.length, count);
+    const { workers, blocks } = this.#overlap(hashes, nowMs);
+    return workers.map((worker, index) => ({ worker, blocks: blocks[index] as number }));
   }
 
   /** Lets go of the memory; afterwards every call but this one throws `KVROUTE_DISPOSED`. */
   dispose(): void {
-    this.#end ??= new DisposedError("prefix index");
-    this.#letGo();
+    this.#owner.dispose();
   }
 
   [DISPOSE](): void {
     this.dispose();
   }
 
-  #open(): CoreInstance {
-    if (this.#core === null) throw this.#end as KvrouteError;
-    return this.#core;
-  }
-
-  // A trap leaves the instance in an unknown state: it is given up, and every later call gets the same error.
-  #stop(core: CoreInstance, trap: unknown): CorePanicError {
-    const panic = core.panic(trap);
-    this.#end = panic;
-    this.#letGo();
-    return panic;
-  }
-
-  #letGo(): void {
-    this.#core = null;
-    this.#workers = new WorkerTable();
-  }
-
-  #run(core: CoreInstance, verb: () => void): void {
-    try {
-      verb();
-    } catch (trap) {
-      throw this.#stop(core, trap);
-    }
+  // Keeps what the core calls a holder that is new to it; or throws, where the core had no memory.
+  #name(core: CoreInstance, holder: Holder, number: number): void {
+    if (number < 0) throw core.memoryError();
+    core.refresh();
+    if (holder.number > 0) return;
+    holder.number = number;
+    this.#workers.add(holder);
   }
 
   #time(nowMs: unknown): number {
@@ -211,14 +204,20 @@ export class PrefixIndex {
     return nowMs;
   }
 
-  #overlaps(core: CoreInstance, from: number, count: number): Overlap[] {
-    const { halves } = core;
-    const found = new Array<Overlap>(count);
-    for (let index = 0; index < count; index++) {
-      const half = from + 2 * index;
-      found[index] = { worker: this.#workers.at(halves[half] as number).worker, blocks: halves[half + 1] as number };
+  #overlap(hashes: Hashes, nowMs: unknown): Holdings {
+    const core = this.#owner.open();
+    const time = this.#time(nowMs);
+    core.putHashes(hashes, 0, "hashes");
+    if (hashes.length === 0) return { workers: [], blocks: [] };
+    let count: number;
+    try {
+      count = core.exports.overlap(hashes.length, time);
+    } catch (trap) {
+      throw this.#owner.stop(trap);
     }
-    return found;
+    if (count < 0) throw core.memoryError();
+    core.refresh();
+    return this.#workers.read(core.halves, 2 * hashes.length, count);
   }
 }
 

@@ -31,10 +31,11 @@ export function checkPrefixIndexOptions(options: PrefixIndexOptions): {
   return { maxEntries, maxEntriesPerWorker: Math.min(maxEntries, own), ttlMs };
 }
 
-function checkBound(bound: unknown, what: string): number {
+/** Checks a bound: a whole number from 1 to `most`. */
+export function checkBound(bound: unknown, what: string, most = ENTRIES_MAX): number {
   checkNumber(bound, what);
-  if (!Number.isInteger(bound) || bound < 1 || bound > ENTRIES_MAX) {
-    throw new ArgumentRangeError(`Expected ${what} to be a whole number from 1 to ${ENTRIES_MAX}, got ${bound}.`);
+  if (!Number.isInteger(bound) || bound < 1 || bound > most) {
+    throw new ArgumentRangeError(`Expected ${what} to be a whole number from 1 to ${most}, got ${bound}.`);
   }
   return bound;
 }
@@ -47,7 +48,8 @@ function checkTtl(ttlMs: unknown): number {
   return ttlMs;
 }
 
-function checkNumber(value: unknown, what: string): asserts value is number {
+/** Checks that a value is a number. */
+export function checkNumber(value: unknown, what: string): asserts value is number {
   if (typeof value !== "number") {
     throw new ArgumentTypeError(`Expected ${what} to be a number, got ${describe(value)}.`);
   }

@@ -15,6 +15,12 @@ export interface Holder {
   number: number;
 }
 
+/** Who holds how much: in both lists the same index is the same worker. */
+export interface Holdings {
+  readonly workers: readonly WorkerWithDpRank[];
+  readonly blocks: readonly number[];
+}
+
 /** The schedulers that an index knows, by worker and rank and by slot. */
 export class WorkerTable {
   readonly #workers = new Map<WorkerKey, Map<number, Holder>>();
@@ -35,8 +41,7 @@ export class WorkerTable {
   make(worker: WorkerWithDpRank): Holder {
     const slot = this.#vacant.at(-1) ?? this.#slots.length;
     if (slot >= WORKERS_MAX) throw new WorkersExhaustedError(WORKERS_MAX);
-    const { workerId, dpRank } = worker;
-    return { worker: Object.freeze({ workerId, dpRank }), slot, number: 0 };
+    return { worker: frozen(worker), slot, number: 0 };
   }
 
   /** Adds what `make` made. */
@@ -54,9 +59,31 @@ export class WorkerTable {
     return this.#slots[slot] as Holder;
   }
 
+  /** Reads pairs of slot and blocks from an answer of the core. */
+  read(halves: Int32Array, from: number, count: number): Holdings {
+    const workers = new Array<WorkerWithDpRank>(count);
+    const blocks = new Array<number>(count);
+    for (let index = 0; index < count; index++) {
+      const half = from + 2 * index;
+      workers[index] = this.at(halves[half] as number).worker;
+      blocks[index] = halves[half + 1] as number;
+    }
+    return { workers, blocks };
+  }
+
   /** All schedulers of a worker. */
   ranksOf(workerId: WorkerId): Holder[] {
     return [...(this.#workers.get(workerKey(workerId))?.values() ?? [])];
+  }
+
+  /** Forgets one scheduler. */
+  drop({ worker, slot }: Holder): void {
+    this.#slots[slot] = undefined;
+    this.#vacant.push(slot);
+    const key = workerKey(worker.workerId);
+    const ranks = this.#workers.get(key);
+    ranks?.delete(worker.dpRank);
+    if (ranks?.size === 0) this.#workers.delete(key);
   }
 
   /** Forgets a worker with all its schedulers. */
@@ -67,4 +94,17 @@ export class WorkerTable {
     }
     this.#workers.delete(workerKey(workerId));
   }
+}
+
+// A frozen worker is kept as it is, so that who passed it gets it back by identity. Of any other there is a frozen copy.
+function frozen(worker: WorkerWithDpRank): WorkerWithDpRank {
+  const { workerId, dpRank } = worker;
+  if (Object.isFrozen(worker) && isConstant(worker, "workerId") && isConstant(worker, "dpRank")) return worker;
+  return Object.freeze({ workerId, dpRank });
+}
+
+// What a frozen object computes may change still.
+function isConstant(worker: WorkerWithDpRank, name: "workerId" | "dpRank"): boolean {
+  const property = Object.getOwnPropertyDescriptor(worker, name);
+  return property !== undefined && "value" in property;
 }
