@@ -21,9 +21,13 @@ export interface Published {
 /** How an engine writes its hashes. */
 export type HashForm = "unsigned" | "signed" | "bytes";
 
+/** Whether an engine announces chains whole, or block by block with the last one first, over several messages. */
+export type Order = "in order" | "backwards";
+
 /** An engine that caches the blocks of prompts, says so, and keeps what it said for replays. */
 export class FakeEngine {
   readonly #form: HashForm;
+  readonly #order: Order;
   readonly #keep: number;
   /** Identity of a block, from the prompt's start on -> number in order of first appearance. */
   readonly #names = new Map<string, number>();
@@ -34,8 +38,9 @@ export class FakeEngine {
   #ts = 1_000;
 
   /** @param keep messages that are kept for replays */
-  constructor(form: HashForm, keep = Number.POSITIVE_INFINITY) {
+  constructor(form: HashForm, order: Order, keep = Number.POSITIVE_INFINITY) {
     this.#form = form;
+    this.#order = order;
     this.#keep = keep;
   }
 
@@ -45,8 +50,14 @@ export class FakeEngine {
     const first = path.findIndex((identity) => !this.#held.has(identity));
     if (first < 0) return;
     for (const identity of path) this.#held.add(identity);
-    const { loraName = null, cacheSalt = null, image } = prompt;
-    const textBlocks = Math.max(0, Math.min(path.length, image?.block ?? path.length) - first);
+    if (this.#order === "in order") this.#announce(prompt, path, first, path.length);
+    else for (let block = path.length - 1; block >= first; block--) this.#announce(prompt, path, block, block + 1);
+  }
+
+  /** Says that the blocks of a prompt from `first` to before `end` are stored. */
+  #announce(prompt: Prompt, path: readonly string[], first: number, end: number): void {
+    const { tokens, loraName = null, cacheSalt = null, image } = prompt;
+    const textBlocks = Math.max(0, Math.min(end, image?.block ?? end) - first);
     this.#pending.push({
       ...{
         type: "stored",
@@ -58,9 +69,9 @@ export class FakeEngine {
         specKind: null,
         slidingWindow: null,
       },
-      blockHashes: path.slice(first).map((identity) => this.#hashOf(identity)),
+      blockHashes: path.slice(first, end).map((identity) => this.#hashOf(identity)),
       parentBlockHash: first === 0 ? null : this.#hashOf(path[first - 1] as string),
-      tokenIds: Uint32Array.from(prompt.tokens.slice(first * BLOCK, path.length * BLOCK)),
+      tokenIds: Uint32Array.from(tokens.slice(first * BLOCK, end * BLOCK)),
       blockSize: BLOCK,
       cacheSalt: first === 0 ? cacheSalt : null, // sent with the first block only
     });
@@ -79,6 +90,14 @@ export class FakeEngine {
     this.#pending.push({ type: "removed", blockHashes, medium: "GPU", groupIdx: null });
   }
 
+  /** Says that a block is removed that is not held. */
+  removeUnheld(prompt: Prompt): void {
+    const unheld = identities(prompt).filter((identity) => !this.#held.has(identity));
+    if (unheld.length === 0) return;
+    const blockHashes = unheld.map((identity) => this.#hashOf(identity));
+    this.#pending.push({ type: "removed", blockHashes, medium: "GPU", groupIdx: null });
+  }
+
   clear(): void {
     this.#held = new Set();
     this.#pending.push({ type: "cleared" });
@@ -92,10 +111,11 @@ export class FakeEngine {
     this.#seq = 0;
   }
 
-  /** Sends what is pending as one message. */
-  publish(): Published {
-    const message = { seq: this.#seq++, ts: this.#ts++, events: this.#pending };
-    this.#pending = [];
+  /** Sends what is pending as one message; an engine that announces backwards sends half of it, unless it is to send all. */
+  publish(all = false): Published {
+    const { length } = this.#pending;
+    const events = this.#pending.splice(0, all || this.#order === "in order" ? length : Math.ceil(length / 2));
+    const message = { seq: this.#seq++, ts: this.#ts++, events };
     this.#sent.push(message);
     return message;
   }

@@ -1,13 +1,18 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { scaled } from "../support/scale.js";
-import type { HashForm, Prompt } from "./kv-event-engine.js";
+import type { HashForm, Order, Prompt } from "./kv-event-engine.js";
 import { RealIndex } from "./kv-event-index.js";
-import { Network, type Step } from "./kv-event-network.js";
+import { type Kinship, Network, type Setting, type Step } from "./kv-event-network.js";
 
 const engine = fc.constantFrom<0 | 1>(0, 1);
 const form = fc.constantFrom<HashForm>("unsigned", "signed", "bytes");
-const forms = fc.tuple(form, form);
+const order = fc.constantFrom<Order>("in order", "backwards");
+const setting: fc.Arbitrary<Setting> = fc.record({
+  kinship: fc.constantFrom<Kinship>("ranks", "workers"),
+  forms: fc.tuple(form, form),
+  orders: fc.tuple(order, order),
+});
 
 // Few tokens, adapters, salts and images, so that prompts share prefixes and differ in every way that they can.
 const prompt: fc.Arbitrary<Prompt> = fc.record(
@@ -28,7 +33,11 @@ const steps = (...also: readonly Doing[]): fc.Arbitrary<Step[]> => {
     admit: { weight: 6, arbitrary: fc.record({ engine, do: fc.constant("admit"), prompt }) },
     evict: { weight: 2, arbitrary: fc.record({ engine, do: fc.constant("evict"), from: fc.nat(9), count: fc.nat(3) }) },
     clear: { weight: 1, arbitrary: fc.record({ engine, do: fc.constant("clear") }) },
-    restart: { weight: 1, arbitrary: fc.record({ engine, do: fc.constant("restart") }) },
+    "remove unheld": { weight: 1, arbitrary: fc.record({ engine, do: fc.constant("remove unheld"), prompt }) },
+    restart: {
+      weight: 1,
+      arbitrary: fc.record({ engine, do: fc.constant("restart"), lost: fc.nat(3), stale: fc.nat(4) }),
+    },
     reset: { weight: 1, arbitrary: fc.record({ engine, do: fc.constant("reset") }) },
     publish: { weight: 8, arbitrary: fc.record({ engine, do: fc.constant("publish"), fate }) },
     "catch up": { weight: 3, arbitrary: fc.record({ engine, do: fc.constant("catch up"), at: fc.nat(9) }) },
@@ -37,7 +46,7 @@ const steps = (...also: readonly Doing[]): fc.Arbitrary<Step[]> => {
       arbitrary: fc.record({ engine, do: fc.constant("replay"), lost: fc.nat(3), breaks: fc.boolean() }),
     },
   };
-  const doings: Doing[] = ["admit", "evict", "publish", "catch up", "replay", ...also];
+  const doings: Doing[] = ["admit", "evict", "remove unheld", "publish", "catch up", "replay", ...also];
   return fc.array(fc.oneof(...doings.map((doing) => all[doing])), { minLength: 1, maxLength: 60, size: "max" });
 };
 
@@ -63,8 +72,8 @@ const neverMore = (indexed: number, cached: number) => indexed <= cached;
 
 describe("two streams with losses, doubles, delays and replays", () => {
   test("end in the index of the streams in order, which is what the engines hold", () => {
-    const property = fc.property(forms, steps("clear", "restart", "reset"), (forms, script) => {
-      const network = run(new Network(forms), script);
+    const property = fc.property(setting, steps("clear", "restart", "reset"), (setting, script) => {
+      const network = run(new Network(setting), script);
       expect(network.index.contents()).toEqual(network.inOrder().contents());
       expect(network.states()).toEqual(["live", "live"]);
       expectTruth(network, equal);
@@ -73,8 +82,8 @@ describe("two streams with losses, doubles, delays and replays", () => {
   });
 
   test("end there in the index of the package as well", () => {
-    const property = fc.property(forms, steps("clear", "restart", "reset"), (forms, script) => {
-      const network = run(new Network(forms, { createIndex: () => new RealIndex() }), script);
+    const property = fc.property(setting, steps("clear", "restart", "reset"), (setting, script) => {
+      const network = run(new Network(setting, { createIndex: () => new RealIndex() }), script);
       expect(network.index.contents()).toEqual(network.inOrder().contents());
       expect(network.states()).toEqual(["live", "live"]);
       expectTruth(network, equal);
@@ -83,8 +92,8 @@ describe("two streams with losses, doubles, delays and replays", () => {
   });
 
   test("end there as well when hardly a batch may wait behind a gap", () => {
-    const property = fc.property(forms, fc.nat(3_000), steps("clear", "restart"), (forms, bytes, script) => {
-      const network = run(new Network(forms, { maxBufferedBytesPerRank: bytes }), script);
+    const property = fc.property(setting, fc.nat(3_000), steps("clear", "restart"), (setting, bytes, script) => {
+      const network = run(new Network(setting, { maxBufferedBytesPerRank: bytes }), script);
       expect(network.index.contents()).toEqual(network.inOrder().contents());
       expect(network.states()).toEqual(["live", "live"]);
     });
@@ -93,8 +102,8 @@ describe("two streams with losses, doubles, delays and replays", () => {
 
   test("never claim a block that an engine does not hold, when it no longer has what was lost", () => {
     let lost = 0;
-    const property = fc.property(forms, fc.nat(4), steps("clear", "restart", "reset"), (forms, keep, script) => {
-      const network = run(new Network(forms, { keep }), script);
+    const property = fc.property(setting, fc.nat(4), steps("clear", "restart", "reset"), (setting, keep, script) => {
+      const network = run(new Network(setting, { keep }), script);
       expectTruth(network, neverMore);
       lost += network.feed.counters.lostBatches;
       for (const state of network.states()) expect(["live", "untrusted"]).toContain(state);
@@ -105,12 +114,12 @@ describe("two streams with losses, doubles, delays and replays", () => {
 
   test("know everything again from a clearing on, whatever was lost before", () => {
     const property = fc.property(
-      forms,
+      setting,
       fc.integer({ min: 1, max: 4 }),
       steps(),
       steps(),
-      (forms, keep, before, after) => {
-        const network = run(new Network(forms, { keep }), before);
+      (setting, keep, before, after) => {
+        const network = run(new Network(setting, { keep }), before);
         for (const at of [0, 1] as const) {
           network.take({ engine: at, do: "clear" });
           network.take({ engine: at, do: "publish", fate: "arrives" });

@@ -42,8 +42,8 @@ export class Sequencer<M extends Numbered> {
   #newest: Pick<Numbered, "seq" | "ts"> | null = null;
   /** When message 0 was made. */
   #firstTs: number | undefined;
-  /** When the last message before a restart was made: a replay may still bring what is as old. */
-  #outdatedTs: number | undefined;
+  /** The message that showed a restart, and the newest one before: a replay may still bring some of that time. */
+  #turn: { readonly seq: number; readonly ts: number; readonly beforeTs: number } | null = null;
   /** The first number of the replay that was asked for and has not ended. */
   #asked: number | null = null;
   #toAsk: number | null = null;
@@ -82,9 +82,7 @@ export class Sequencer<M extends Numbered> {
   receive(message: M): Reception {
     if (this.#isOutdated(message)) return "duplicate";
     if (this.#isRestart(message)) {
-      const before = this.#newest?.ts;
-      this.reset();
-      if (message.ts !== undefined && before !== undefined && message.ts > before) this.#outdatedTs = before;
+      this.#restart(message);
       this.#sink.restarted();
     }
     const { seq, ts } = message;
@@ -104,7 +102,7 @@ export class Sequencer<M extends Numbered> {
     this.#next = 0;
     this.#newest = null;
     this.#firstTs = undefined;
-    this.#outdatedTs = undefined;
+    this.#turn = null;
     this.#ask(0);
   }
 
@@ -193,8 +191,16 @@ export class Sequencer<M extends Numbered> {
     return low;
   }
 
-  #isOutdated({ replayed, ts }: M): boolean {
-    return replayed && ts !== undefined && this.#outdatedTs !== undefined && ts <= this.#outdatedTs;
+  #restart({ seq, ts }: M): void {
+    const beforeTs = this.#newest?.ts;
+    this.reset();
+    if (ts !== undefined && beforeTs !== undefined && ts > beforeTs) this.#turn = { seq, ts, beforeTs };
+  }
+
+  /** Tells whether a message was made before the restart: numbers and times of one start grow together. */
+  #isOutdated({ replayed, seq, ts }: M): boolean {
+    if (!replayed || ts === undefined || this.#turn === null) return false;
+    return ts <= this.#turn.beforeTs || (seq > this.#turn.seq && ts < this.#turn.ts);
   }
 
   #isRestart(message: M): boolean {
