@@ -1,4 +1,5 @@
 import type { WorkerWithDpRank } from "../core/keys.js";
+import { ArgumentRangeError, OptionError } from "../errors.js";
 import { LoadBooking, type LoadRequest } from "./load/booking.js";
 import { RecentClock } from "./load/recent.js";
 import { OUTPUT_PARTS, WorkerLoad } from "./load/worker-load.js";
@@ -28,9 +29,12 @@ export class BookedLoad {
   #averageMissedTokens = 0;
   #bookings = 0;
 
+  /** @throws {OptionError} `KVROUTE_OPTION` if an option is out of range */
   constructor(blocks: BlockBook, options: { readonly recentMemoryMs?: number | undefined } = {}) {
+    const { recentMemoryMs = RECENT_MEMORY_MS } = options;
+    if (!(recentMemoryMs > 0)) throw new OptionError(`Expected recentMemoryMs to be above 0, got ${recentMemoryMs}.`);
     this.#blocks = blocks;
-    this.#recentClock = new RecentClock(options.recentMemoryMs ?? RECENT_MEMORY_MS);
+    this.#recentClock = new RecentClock(recentMemoryMs);
   }
 
   /** The moving average of the tokens that booked requests had to have computed; 0 before the first. */
@@ -85,12 +89,17 @@ export class BookedLoad {
   }
 
   /**
-   * Adds an output block to a booking.
+   * Adds an output block to a booking. One that was released has no more output.
    *
    * @param decay 0 to 1: what each block that nobody shares, output included, counts from now on; by default they stay as
    *   they are
+   * @throws {ArgumentRangeError} `KVROUTE_ARGUMENT_RANGE` if `decay` lies outside its range
    */
   addOutputBlock(booking: LoadBooking, decay?: number): void {
+    if (decay !== undefined && !(decay >= 0 && decay <= 1)) {
+      throw new ArgumentRangeError(`Expected decay to be a number from 0 to 1, got ${decay}.`);
+    }
+    if (booking.hasEnded) return;
     const { load } = booking;
     booking.outputBlocks++;
     load.outputParts += OUTPUT_PARTS;

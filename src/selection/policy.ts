@@ -65,7 +65,7 @@ export interface CandidateLoad {
   readonly headSinceMs: number;
   /** Tokens that the worker computes in a millisecond, as learnt from prefills that ended; 0 before any has. */
   readonly tokensPerMs: number;
-  /** Prefills of the worker that have ended. */
+  /** Prefills of the worker that have ended: as many as its speed was learnt from. */
   readonly endedPrefills: number;
   /** Tokens booked lately: each counts less as time passes, to 1/e after a minute by default. */
   readonly recentTokens: number;

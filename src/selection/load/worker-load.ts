@@ -75,8 +75,8 @@ export class WorkerLoad implements CandidateLoad {
    */
   dequeue(booking: LoadBooking, nowMs: number, hasEnded: boolean): void {
     const wasHead = this.#head === booking;
-    if (hasEnded) this.#learn(booking.missedTokens, Math.max(0, nowMs - this.headSinceMs));
-    if (hasEnded || wasHead) this.headSinceMs = Math.max(this.headSinceMs, nowMs);
+    if (hasEnded) this.#learn(booking.missedTokens, nowMs - this.headSinceMs);
+    if (hasEnded || wasHead) this.headSinceMs = nowMs;
     if (booking.before === null) this.#head = booking.after;
     else booking.before.after = booking.after;
     if (booking.after === null) this.#tail = booking.before;
@@ -88,6 +88,7 @@ export class WorkerLoad implements CandidateLoad {
   }
 
   #learn(tokens: number, ms: number): void {
+    if (ms < 0) return; // the clock was set back: how long it took is not known
     this.#doneTokens = this.#doneTokens * SAMPLE_FADING + tokens;
     this.#doneMs = this.#doneMs * SAMPLE_FADING + ms;
     this.endedPrefills++;
