@@ -13,6 +13,10 @@ export class Heap<T> {
     return this.#items[0];
   }
 
+  get size(): number {
+    return this.#items.length;
+  }
+
   push(item: T): void {
     const items = this.#items;
     let at = items.length;

@@ -1,11 +1,24 @@
 import { BlockPool } from "../core/block-pool.js";
 import { OptionError } from "../errors.js";
 import type { Policy } from "../selection/policy.js";
+import { NO_BLOCKS } from "./blocks.js";
+import { MapBlocks } from "./blocks-map.js";
+import type { DelaySummary } from "./delays.js";
+import { Fleet, type FleetReport, type FleetTiming, TIMELESS } from "./fleet.js";
 import { Prng } from "./prng.js";
-import type { TraceRequest } from "./row.js";
-import { type ReplayPool, ReplayWorker } from "./worker.js";
+import type { TraceRequest, TraceUnit } from "./row.js";
+import {
+  checkTiming,
+  DECODE_MS_PER_TOKEN_DEFAULT,
+  HELD_BYTES_MAX_DEFAULT,
+  holdTrace,
+  type ReplayTiming,
+  rateAt,
+  UNFINISHED_MAX_DEFAULT,
+} from "./timing.js";
+import type { ReplayPool } from "./worker.js";
 
-export type { ReplayPool };
+export type { DelaySummary, ReplayPool, ReplayTiming };
 
 export interface ReplayOptions {
   /** Each is given a fleet of its own, and must not have chosen before. */
@@ -16,6 +29,8 @@ export interface ReplayOptions {
   readonly blocksPerWorker: number | "infinite";
   /** Seeds the chance of every policy, 0 to 2^53 - 1. Default 0. */
   readonly seed?: number | undefined;
+  /** How long things take. Without it they take no time: each request ends before the next is routed. */
+  readonly timing?: ReplayTiming | undefined;
   /** Reads a monotonic clock in milliseconds. It measures the speed of the replay and decides nothing. */
   readonly now: () => number;
   /** Makes the KV cache of one worker. Default: a `BlockPool`. */
@@ -31,23 +46,30 @@ export interface ReplayReport {
   readonly blocks: number;
   /** From the first timestamp to the last, in milliseconds. */
   readonly durationMs: number;
+  /** Where things took time. */
+  readonly timing?: TimingReport | undefined;
   readonly policies: readonly PolicyReport[];
 }
 
-export interface PolicyReport {
-  readonly policy: string;
-  /** Part of the blocks of served requests that were found in a cache, 0 to 1. 0 if there were none. */
-  readonly hitRate: number;
-  /** Blocks computed by the busiest worker over the mean of all. 1 if nothing was computed. */
-  readonly imbalance: number;
-  /** Physical copies of blocks that were pushed out of a cache. */
-  readonly evictions: number;
-  /** Blocks that each worker had to compute. */
-  readonly missedBlocks: readonly number[];
-  /** Requests with more blocks than a worker's cache: they are routed, but not served, and count nowhere else. */
-  readonly rejected: number;
+export interface PolicyReport extends FleetReport {
   /** Speed of this policy's part of the replay. 0 if the clock did not move. */
   readonly requestsPerSecond: number;
+  /** From the arrival of a request to the end of its prefill: waiting and computing. Where things take time. */
+  readonly delayMs?: DelaySummary | undefined;
+  /** `imbalance` within windows of a minute, averaged. Where things take time. */
+  readonly windowImbalance?: number | undefined;
+}
+
+/** How long things took. */
+export interface TimingReport {
+  /** Tokens that a worker prefilled in a second. */
+  readonly prefillRate: number;
+  /** What the rate was found from. */
+  readonly utilisation?: number | undefined;
+  readonly decodeMsPerToken: number;
+  readonly closedLoop: boolean;
+  /** What the trace counts for tokens. */
+  readonly unit: TraceUnit;
 }
 
 export const WORKERS_MAX = 1024;
@@ -59,42 +81,84 @@ const BATCH_REQUESTS = 256;
 /**
  * Sends every request of a trace through every policy, each to its own fleet of workers with real KV caches.
  *
- * The trace is read once and never held. Requests follow one another: each ends before the next is routed, and its
- * blocks stay in the cache until room is needed. Outputs add no blocks. The clock that policies see is the trace's
- * timestamps; it stands still for a request that is stamped earlier than one before it.
+ * The trace is read once, and held only if `timing.utilisation` asks for it. Blocks stay in a cache until room is needed.
+ * Outputs add no blocks. The clock that policies see is the trace's timestamps; it stands still for a request that is
+ * stamped earlier than one before it. With a timing, each worker serves prefills one after the other, a policy sees what
+ * it has booked, and a booked prefill is released when it ends. Without one, each request ends before the next is routed.
  *
- * @throws {OptionError} `KVROUTE_OPTION` if a number is out of its range; whatever `requests` throws
+ * @throws {OptionError} `KVROUTE_OPTION` if a number is out of its range, or a closed loop meets a row without a session
+ * @throws {ReplayLimitError} `KVROUTE_REPLAY_LIMIT` if the trace, or what is unfinished, is more than may be held
+ * @throws whatever `requests` throws
  */
 export async function replay(requests: AsyncIterable<TraceRequest>, options: ReplayOptions): Promise<ReplayReport> {
-  const fleets = createFleets(options);
+  checkOptions(options);
+  const { requests: timed, timing } = await timeTrace(requests, options);
+  const lanes = createLanes(options, timing);
   const totals = new Totals();
   try {
     let batch: TraceRequest[] = [];
-    for await (const request of requests) {
+    for await (const request of timed) {
       totals.add(request);
       batch.push(request);
       if (batch.length < BATCH_REQUESTS) continue;
-      for (const fleet of fleets) fleet.serveAll(batch);
+      for (const lane of lanes) lane.takeAll(batch);
       batch = [];
     }
-    for (const fleet of fleets) fleet.serveAll(batch);
-    return { ...totals.report(), policies: fleets.map((fleet) => fleet.report()) };
+    for (const lane of lanes) lane.takeAll(batch, true);
+    return { ...totals.report(timing), policies: lanes.map((lane) => lane.report(timing !== undefined)) };
   } finally {
-    for (const fleet of fleets) fleet.dispose();
+    for (const lane of lanes) lane.fleet.dispose();
   }
 }
 
-function createFleets(options: ReplayOptions): Fleet[] {
-  const { workers, policies, now } = options;
-  const capacity = options.blocksPerWorker === "infinite" ? BLOCKS_MAX : options.blocksPerWorker;
+function checkOptions({ workers, blocksPerWorker, timing }: ReplayOptions): void {
   requireCount("workers", workers, WORKERS_MAX);
-  requireCount("blocksPerWorker", capacity, BLOCKS_MAX);
-  const createPool = options.createPool ?? ((blocks: number): ReplayPool => new BlockPool({ capacity: blocks }));
-  const createWorker = (_: unknown, id: number): ReplayWorker => new ReplayWorker(id, createPool(capacity));
-  return policies.map((policy) => {
+  requireCount("blocksPerWorker", capacityOf(blocksPerWorker), BLOCKS_MAX);
+  if (timing !== undefined) checkTiming(timing);
+}
+
+function capacityOf(blocksPerWorker: number | "infinite"): number {
+  return blocksPerWorker === "infinite" ? BLOCKS_MAX : blocksPerWorker;
+}
+
+function createPools({ workers, blocksPerWorker, createPool }: ReplayOptions): ReplayPool[] {
+  const capacity = capacityOf(blocksPerWorker);
+  const create = createPool ?? ((blocks: number): ReplayPool => new BlockPool({ capacity: blocks }));
+  return Array.from({ length: workers }, () => create(capacity));
+}
+
+function createLanes(options: ReplayOptions, timing: FleetTiming | undefined): Lane[] {
+  return options.policies.map((policy) => {
     const chance = new Prng(options.seed ?? 0); // one each: what a policy draws does not depend on its neighbours
-    return new Fleet(policy, Array.from({ length: workers }, createWorker), chance, now);
+    const blocks = timing === undefined ? NO_BLOCKS : new MapBlocks();
+    return new Lane(new Fleet(policy, createPools(options), blocks, chance, timing ?? TIMELESS), options.now);
   });
+}
+
+/** A trace, and how long its requests will take. */
+interface TimedTrace {
+  readonly requests: AsyncIterable<TraceRequest> | readonly TraceRequest[];
+  readonly timing?:
+    | (FleetTiming & { readonly prefillRate: number; readonly utilisation: number | undefined })
+    | undefined;
+}
+
+/** Fills in what the timing leaves open. To find a rate, the trace is read. */
+async function timeTrace(requests: AsyncIterable<TraceRequest>, options: ReplayOptions): Promise<TimedTrace> {
+  const { timing } = options;
+  if (timing === undefined) return { requests };
+  const { utilisation, heldBytesMax = HELD_BYTES_MAX_DEFAULT } = timing;
+  const held = utilisation === undefined ? undefined : await holdTrace(requests, heldBytesMax);
+  const prefillRate = timing.prefillRate ?? rateAt(utilisation ?? 1, held ?? [], createPools(options));
+  const settings = {
+    prefillRate,
+    utilisation,
+    prefillMsPerToken: 1000 / prefillRate,
+    decodeMsPerToken: timing.decodeMsPerToken ?? DECODE_MS_PER_TOKEN_DEFAULT,
+    closedLoop: timing.closedLoop ?? false,
+    unfinishedMax: timing.unfinishedMax ?? UNFINISHED_MAX_DEFAULT,
+  };
+  return { requests: held ?? requests, timing: settings };
 }
 
 function requireCount(name: string, value: number, max: number): void {
@@ -109,8 +173,10 @@ class Totals {
   #blocks = 0;
   #firstMs: number | undefined;
   #lastMs = 0;
+  #unit: TraceUnit = "token";
 
-  add({ sequenceHashes, timestampMs }: TraceRequest): void {
+  add({ sequenceHashes, timestampMs, unit }: TraceRequest): void {
+    this.#unit = unit;
     this.#requests++;
     this.#blocks += sequenceHashes.length;
     if (sequenceHashes.length === 0) this.#emptyRequests++;
@@ -118,79 +184,47 @@ class Totals {
     this.#lastMs = Math.max(this.#lastMs, timestampMs);
   }
 
-  report(): Omit<ReplayReport, "policies"> {
+  report(timing: TimedTrace["timing"]): Omit<ReplayReport, "policies"> {
     return {
+      timing: timing && this.#timingReport(timing),
       requests: this.#requests,
       emptyRequests: this.#emptyRequests,
       blocks: this.#blocks,
       durationMs: this.#lastMs - (this.#firstMs ?? 0),
     };
   }
+
+  #timingReport({
+    prefillRate,
+    utilisation,
+    decodeMsPerToken,
+    closedLoop,
+  }: NonNullable<TimedTrace["timing"]>): TimingReport {
+    return { prefillRate, utilisation, decodeMsPerToken, closedLoop, unit: this.#unit };
+  }
 }
 
-/** The workers behind one policy, and what has become of its choices. */
-class Fleet {
-  readonly #policy: Policy;
-  readonly #workers: readonly ReplayWorker[];
-  readonly #context: { nowMs: number; random(): number; hotBlocks: number; averageMissedTokens: number };
+/** One policy with its fleet, and the time that its turns have taken. */
+class Lane {
+  readonly fleet: Fleet;
   readonly #now: () => number;
-  #served = 0;
-  #rejected = 0;
-  #hitBlocks = 0;
   #elapsedMs = 0;
 
-  constructor(policy: Policy, workers: readonly ReplayWorker[], chance: Prng, now: () => number) {
-    this.#policy = policy;
-    this.#workers = workers;
-    this.#context = { nowMs: 0, random: () => chance.random(), hotBlocks: 0, averageMissedTokens: 0 };
+  constructor(fleet: Fleet, now: () => number) {
+    this.fleet = fleet;
     this.#now = now;
   }
 
-  serveAll(requests: readonly TraceRequest[]): void {
+  takeAll(requests: readonly TraceRequest[], isLast = false): void {
     const startMs = this.#now();
-    for (const request of requests) this.#serve(request);
+    for (const request of requests) this.fleet.take(request);
+    if (isLast) this.fleet.finish();
     this.#elapsedMs += this.#now() - startMs;
   }
 
-  #serve(request: TraceRequest): void {
-    const { sequenceHashes, timestampMs } = request;
-    this.#context.nowMs = Math.max(this.#context.nowMs, timestampMs);
-    for (const worker of this.#workers) worker.consider(sequenceHashes);
-    const { index } = this.#policy.choose(this.#workers, request, this.#context);
-    const worker = this.#workers[index];
-    if (worker === undefined) {
-      const last = this.#workers.length - 1;
-      throw new OptionError(`Expected ${this.#policy.name} to choose an index from 0 to ${last}, got ${index}.`);
-    }
-    const hits = worker.serve(sequenceHashes);
-    if (hits === null) {
-      this.#rejected++;
-    } else {
-      this.#served++;
-      this.#hitBlocks += hits;
-    }
+  report(isTimed: boolean): PolicyReport {
+    const requestsPerSecond = this.#elapsedMs > 0 ? this.fleet.handled / (this.#elapsedMs / 1000) : 0;
+    const report = { ...this.fleet.report(), requestsPerSecond };
+    return isTimed ? { ...report, ...this.fleet.timeReport() } : report;
   }
-
-  report(): PolicyReport {
-    const missedBlocks = this.#workers.map((worker) => worker.load.missedBlocks);
-    const missed = sum(missedBlocks);
-    const handled = this.#served + this.#rejected;
-    return {
-      policy: this.#policy.name,
-      hitRate: this.#hitBlocks === 0 ? 0 : this.#hitBlocks / (this.#hitBlocks + missed),
-      imbalance: missed === 0 ? 1 : Math.max(...missedBlocks) / (missed / missedBlocks.length),
-      evictions: sum(this.#workers.map((worker) => worker.evictedBlocks)),
-      missedBlocks,
-      rejected: this.#rejected,
-      requestsPerSecond: this.#elapsedMs > 0 ? handled / (this.#elapsedMs / 1000) : 0,
-    };
-  }
-
-  dispose(): void {
-    for (const worker of this.#workers) worker.dispose();
-  }
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
 }

@@ -6,11 +6,16 @@ export interface TraceRequest extends RoutingRequest {
   /** When the request arrived, in milliseconds from the start of the trace. */
   readonly timestampMs: number;
   readonly outputTokens: number;
+  /** What lengths are counted in. */
+  readonly unit: TraceUnit;
 }
+
+export type TraceUnit = "token" | "character";
 
 /** What the rows of a trace are named after, and how much of a prompt one of their hashes stands for. */
 interface TraceForm {
   readonly name: string;
+  readonly unit: TraceUnit;
   readonly blockTokens: number;
   readonly promptField: string;
   readonly outputField: string;
@@ -26,6 +31,7 @@ interface Row {
 
 const MOONCAKE: TraceForm = {
   name: "Mooncake",
+  unit: "token",
   blockTokens: 512,
   promptField: "input_length",
   outputField: "output_length",
@@ -34,6 +40,7 @@ const MOONCAKE: TraceForm = {
 
 const AGENT: TraceForm = {
   name: "agent",
+  unit: "character",
   blockTokens: 256,
   promptField: "input_chars",
   outputField: "output_chars",
@@ -109,6 +116,7 @@ function parseRequest(row: Row, form: TraceForm, place: TracePlace): TraceReques
     promptTokens: parseCount(row, form.promptField, place),
     outputTokens: parseCount(row, form.outputField, place),
     blockTokens: form.blockTokens,
+    unit: form.unit,
     sequenceHashes: parseHashes(row, place),
   };
   const session = row.session_id;

@@ -1,4 +1,6 @@
-import type { Candidate, CandidateLoad } from "../selection/policy.js";
+import type { WorkerLoad } from "../selection/load.js";
+import type { Candidate } from "../selection/policy.js";
+import type { ReplayBlocks } from "./blocks.js";
 
 /** What the replay asks of a worker's KV cache. `BlockPool` is one. */
 export interface ReplayPool {
@@ -16,40 +18,31 @@ export interface ReplayReservation {
   readonly freshLength: number;
 }
 
-/** Nothing lasts, so nothing is ever active. */
-const NOTHING_BOOKED: CandidateLoad = {
-  missedBlocks: 0,
-  activeRequests: 0,
-  activeBlocks: 0,
-  activePrefills: 0,
-  activePrefillTokens: 0,
-  headTokens: 0,
-  headSinceMs: 0,
-  tokensPerMs: 0,
-  endedPrefills: 0,
-  recentTokens: 0,
-};
-
 const NO_HASHES: BigUint64Array = new BigUint64Array(0);
 
-/** One worker of a replay: a KV cache, and the figures a policy sees of it. It computes and frees a request at once. */
+/** One worker of a replay: a KV cache, a queue of prefills, and the figures that a policy sees of it. */
 export class ReplayWorker implements Candidate {
-  readonly worker: { readonly workerId: number; readonly dpRank: number };
-  readonly load: { -readonly [figure in keyof CandidateLoad]: CandidateLoad[figure] };
-  readonly activeOverlapBlocks = 0;
   readonly weight = 1;
   readonly preference = 0;
+  readonly load: WorkerLoad;
   readonly #pool: ReplayPool;
+  readonly #blocks: ReplayBlocks;
   #hashes = NO_HASHES;
   #overlapBlocks: number | undefined;
+  /** When the last prefill of its queue ends. */
+  #freeMs = 0;
 
-  constructor(workerId: number, pool: ReplayPool) {
-    this.worker = { workerId, dpRank: 0 };
-    this.load = { ...NOTHING_BOOKED };
+  constructor(load: WorkerLoad, pool: ReplayPool, blocks: ReplayBlocks) {
+    this.load = load;
     this.#pool = pool;
+    this.#blocks = blocks;
   }
 
-  /** Makes a request the one that `overlapBlocks` is about. */
+  get worker(): WorkerLoad["worker"] {
+    return this.load.worker;
+  }
+
+  /** Makes a request the one that `overlapBlocks` and `activeOverlapBlocks` are about. */
   consider(hashes: BigUint64Array): void {
     this.#hashes = hashes;
     this.#overlapBlocks = undefined;
@@ -61,32 +54,46 @@ export class ReplayWorker implements Candidate {
     return this.#overlapBlocks;
   }
 
+  get activeOverlapBlocks(): number {
+    return this.#blocks.activeBlocks(this.worker, this.#hashes);
+  }
+
   /** Counts the blocks that were pushed out of the cache, each physical copy once. */
   get evictedBlocks(): number {
     return this.load.missedBlocks - this.#pool.numInactive; // all are inactive between requests
   }
 
-  /**
-   * Serves a request: takes the blocks that are resident, computes the others and keeps them all for later ones.
-   *
-   * @returns how many blocks were resident, or `null` if the request has more blocks than the cache: nothing changes then
-   */
+  /** Leads the cache through a request, as `serve` does. */
   serve(hashes: BigUint64Array): number | null {
-    if (hashes.length === 0) return 0;
-    const pool = this.#pool;
-    const outcome = pool.reserveResidentPrefix(hashes, hashes.length);
-    if (outcome === null) return null;
-    const { reservation } = outcome;
-    const missed = reservation.freshLength;
-    const hits = hashes.length - missed;
-    const prefixIds = pool.activatePrefix(reservation);
-    if (missed > 0) pool.releaseChain(pool.allocateAllCached(reservation, hashes.subarray(hits)).ids);
-    if (hits > 0) pool.releaseChain(prefixIds); // after the rest: leaves are evicted before their parents
-    this.load.missedBlocks += missed;
-    return hits;
+    return serve(this.#pool, hashes);
+  }
+
+  /** Puts a prefill at the end of the queue, and says when it will have ended. */
+  enqueue(prefillMs: number, nowMs: number): number {
+    this.#freeMs = Math.max(this.#freeMs, nowMs) + prefillMs;
+    return this.#freeMs;
   }
 
   dispose(): void {
     this.#pool.dispose();
   }
+}
+
+/**
+ * Serves a request from a cache: takes the blocks that are resident, computes the others and keeps them all for later ones.
+ * As a worker takes its requests in the order in which they are sent, its cache may be led through them ahead of time.
+ *
+ * @returns how many blocks were resident, or `null` if the request has more blocks than the cache: nothing changes then
+ */
+export function serve(pool: ReplayPool, hashes: BigUint64Array): number | null {
+  if (hashes.length === 0) return 0;
+  const outcome = pool.reserveResidentPrefix(hashes, hashes.length);
+  if (outcome === null) return null;
+  const { reservation } = outcome;
+  const missed = reservation.freshLength;
+  const hits = hashes.length - missed;
+  const prefixIds = pool.activatePrefix(reservation);
+  if (missed > 0) pool.releaseChain(pool.allocateAllCached(reservation, hashes.subarray(hits)).ids);
+  if (hits > 0) pool.releaseChain(prefixIds); // after the rest: leaves are evicted before their parents
+  return hits;
 }

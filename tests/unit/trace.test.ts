@@ -51,6 +51,7 @@ describe("a trace", () => {
         promptTokens: 1025,
         outputTokens: 7,
         blockTokens: 512,
+        unit: "token",
         sequenceHashes: BigUint64Array.of(0n, 1n, 2n),
       },
     ]);
@@ -63,6 +64,7 @@ describe("a trace", () => {
         promptTokens: 600,
         outputTokens: 7,
         blockTokens: 256,
+        unit: "character",
         sequenceHashes: BigUint64Array.of(3n, 4n),
         session: "a",
       },

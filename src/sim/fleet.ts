@@ -1,0 +1,217 @@
+import { OptionError, ReplayLimitError } from "../errors.js";
+import { BookedLoad, type LoadBooking } from "../selection/load.js";
+import { missedTokens } from "../selection/policies/kv.js";
+import type { Policy } from "../selection/policy.js";
+import type { ReplayBlocks } from "./blocks.js";
+import { ClosedLoop } from "./closed-loop.js";
+import { type DelaySummary, Delays } from "./delays.js";
+import { Heap } from "./heap.js";
+import type { Prng } from "./prng.js";
+import type { TraceRequest } from "./row.js";
+import { CHARACTERS_PER_TOKEN } from "./timing.js";
+import { Windows } from "./windows.js";
+import { type ReplayPool, ReplayWorker } from "./worker.js";
+
+/** How a fleet spends its time. */
+export interface FleetTiming {
+  /** What a token of prefill takes; 0 in a replay without time. */
+  readonly prefillMsPerToken: number;
+  readonly decodeMsPerToken: number;
+  readonly closedLoop: boolean;
+  readonly unfinishedMax: number;
+}
+
+/** Each request ends before the next is routed. */
+export const TIMELESS: FleetTiming = {
+  prefillMsPerToken: 0,
+  decodeMsPerToken: 0,
+  closedLoop: false,
+  unfinishedMax: Number.POSITIVE_INFINITY,
+};
+
+/** What has become of the choices of one policy. */
+export interface FleetReport {
+  readonly policy: string;
+  /** Part of the blocks of served requests that were found in a cache, 0 to 1. 0 if there were none. */
+  readonly hitRate: number;
+  /** Blocks computed by the busiest worker over the mean of all. 1 if nothing was computed. */
+  readonly imbalance: number;
+  /** Physical copies of blocks that were pushed out of a cache. */
+  readonly evictions: number;
+  /** Blocks that each worker had to compute. */
+  readonly missedBlocks: readonly number[];
+  /** Requests with more blocks than a worker's cache: they are routed, but not served, and count nowhere else. */
+  readonly rejected: number;
+}
+
+/** A prefill, and after it an answer, that will end. */
+interface Ending {
+  readonly serial: number;
+  readonly booking: LoadBooking;
+  readonly request: TraceRequest;
+  atMs: number;
+}
+
+/** The workers behind one policy. Events happen in the order of their times; what ends goes before what arrives then. */
+export class Fleet {
+  readonly #policy: Policy;
+  readonly #timing: FleetTiming;
+  readonly #blocks: ReplayBlocks;
+  readonly #load: BookedLoad;
+  readonly #workers: readonly ReplayWorker[];
+  readonly #context: { nowMs: number; random(): number; hotBlocks: number; averageMissedTokens: number };
+  readonly #endings = new Heap<Ending>(isEarlier);
+  readonly #closedLoop: ClosedLoop | undefined;
+  readonly #delays = new Delays();
+  readonly #windows: Windows;
+  #served = 0;
+  #rejected = 0;
+  #hitBlocks = 0;
+
+  constructor(policy: Policy, pools: readonly ReplayPool[], blocks: ReplayBlocks, chance: Prng, timing: FleetTiming) {
+    this.#policy = policy;
+    this.#timing = timing;
+    this.#blocks = blocks;
+    const load = new BookedLoad(blocks);
+    this.#load = load;
+    this.#workers = pools.map((pool, workerId) => new ReplayWorker(load.open({ workerId, dpRank: 0 }), pool, blocks));
+    this.#context = { nowMs: 0, random: () => chance.random(), hotBlocks: 0, averageMissedTokens: 0 };
+    this.#closedLoop = timing.closedLoop ? new ClosedLoop() : undefined;
+    this.#windows = new Windows(pools.length);
+  }
+
+  /** Counts the requests that were served or refused. */
+  get handled(): number {
+    return this.#served + this.#rejected;
+  }
+
+  /** Counts the requests that are under way or wait for their session. */
+  get unfinished(): number {
+    return this.#endings.size + (this.#closedLoop?.waiting ?? 0);
+  }
+
+  /** Takes the next request of the trace. The clock stands still for one that is stamped earlier than one before it. */
+  take(request: TraceRequest): void {
+    const arrivalMs = Math.max(this.#context.nowMs, request.timestampMs);
+    this.#passTime(arrivalMs);
+    this.#context.nowMs = arrivalMs;
+    const { unfinishedMax } = this.#timing;
+    if (this.unfinished >= unfinishedMax) {
+      const wanted = `at most ${unfinishedMax} unfinished requests with ${this.#policy.name}, got one more`;
+      throw new ReplayLimitError(wanted, "Give a higher --prefill-rate or a lower --utilisation, or more --workers.");
+    }
+    if (this.#closedLoop?.enter(sessionOf(request), request) !== false) this.#send(request);
+  }
+
+  /** Lets all that is under way end. */
+  finish(): void {
+    this.#passTime(Number.POSITIVE_INFINITY);
+  }
+
+  /** Ends what ends up to a time, in order. */
+  #passTime(untilMs: number): void {
+    for (let next = this.#endings.first; next !== undefined && next.atMs <= untilMs; next = this.#endings.first) {
+      this.#endings.pop();
+      this.#context.nowMs = next.atMs;
+      this.#end(next);
+    }
+  }
+
+  #end(ending: Ending): void {
+    const { booking, request, atMs } = ending;
+    const answerMs = this.#answerMs(request);
+    if (booking.isPrefilling && answerMs > 0) {
+      this.#load.endPrefill(booking, atMs);
+      ending.atMs += answerMs;
+      this.#endings.push(ending);
+      return;
+    }
+    this.#load.endPrefill(booking, atMs);
+    this.#load.release(booking, atMs);
+    const next = this.#closedLoop?.leave(sessionOf(request));
+    if (next !== undefined) this.#send(next);
+  }
+
+  #answerMs({ outputTokens, unit }: TraceRequest): number {
+    return (this.#timing.decodeMsPerToken * outputTokens) / (unit === "character" ? CHARACTERS_PER_TOKEN : 1);
+  }
+
+  /** Sends a request to a worker. Where it is refused, the next of its session is sent at once. */
+  #send(request: TraceRequest): void {
+    for (let next: TraceRequest | undefined = request; next !== undefined; ) {
+      if (this.#serve(next)) return;
+      this.#rejected++;
+      next = this.#closedLoop?.leave(sessionOf(next));
+    }
+  }
+
+  /** Serves a request now, or does not if its blocks do not fit into a cache. */
+  #serve(request: TraceRequest): boolean {
+    const { sequenceHashes } = request;
+    const { nowMs } = this.#context;
+    const index = this.#choose(request);
+    const worker = this.#workers[index] as ReplayWorker;
+    const hits = worker.serve(sequenceHashes);
+    if (hits === null) return false;
+    const missedBlocks = sequenceHashes.length - hits;
+    const tokens = missedTokens(hits, request);
+    const atMs = worker.enqueue(tokens * this.#timing.prefillMsPerToken, nowMs);
+    const facts = { sequenceHashes, missedTokens: tokens, missedBlocks, trackPrefill: true };
+    const booking = this.#load.book(worker.load, facts, nowMs);
+    this.#endings.push({ serial: this.#served, booking, request, atMs });
+    this.#served++;
+    this.#hitBlocks += hits;
+    this.#delays.add(atMs - nowMs);
+    this.#windows.add(index, missedBlocks, nowMs);
+    return true;
+  }
+
+  #choose(request: TraceRequest): number {
+    const { sequenceHashes } = request;
+    const { hotRequests, name } = this.#policy;
+    this.#load.advance(this.#context.nowMs);
+    this.#context.averageMissedTokens = this.#load.averageMissedTokens;
+    this.#context.hotBlocks = hotRequests === undefined ? 0 : this.#blocks.hotBlocks(sequenceHashes, hotRequests);
+    for (const worker of this.#workers) worker.consider(sequenceHashes);
+    const { index } = this.#policy.choose(this.#workers, request, this.#context);
+    if (this.#workers[index] !== undefined) return index;
+    throw new OptionError(`Expected ${name} to choose an index from 0 to ${this.#workers.length - 1}, got ${index}.`);
+  }
+
+  report(): FleetReport {
+    const missedBlocks = this.#workers.map((worker) => worker.load.missedBlocks);
+    const missed = sum(missedBlocks);
+    return {
+      policy: this.#policy.name,
+      hitRate: this.#hitBlocks === 0 ? 0 : this.#hitBlocks / (this.#hitBlocks + missed),
+      imbalance: missed === 0 ? 1 : Math.max(...missedBlocks) / (missed / missedBlocks.length),
+      evictions: sum(this.#workers.map((worker) => worker.evictedBlocks)),
+      missedBlocks,
+      rejected: this.#rejected,
+    };
+  }
+
+  /** How long requests waited for the end of their prefill, and how even the workers were within a minute. */
+  timeReport(): { readonly delayMs: DelaySummary; readonly windowImbalance: number } {
+    return { delayMs: this.#delays.summary(), windowImbalance: this.#windows.imbalance() };
+  }
+
+  dispose(): void {
+    for (const worker of this.#workers) worker.dispose();
+    this.#blocks.dispose();
+  }
+}
+
+function isEarlier(left: Ending, right: Ending): boolean {
+  return left.atMs === right.atMs ? left.serial < right.serial : left.atMs < right.atMs;
+}
+
+/** @throws {OptionError} `KVROUTE_OPTION` if the request has no session */
+function sessionOf({ session }: TraceRequest): string {
+  if (session !== undefined) return session;
+  throw new OptionError("Expected a session_id in every row of a closed loop (--closed-loop), got a row without one.");
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
