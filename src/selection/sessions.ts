@@ -1,5 +1,5 @@
 import type { WorkerId, WorkerWithDpRank } from "../core/keys.js";
-import { type WorkerKey, workerKey } from "../core/worker-key.js";
+import { checkRank, type WorkerKey, workerKey } from "../core/worker-key.js";
 import { OptionError } from "../errors.js";
 import { checkTime } from "./cache/checks.js";
 
@@ -32,6 +32,7 @@ export class SessionTable {
   /** In the order of use, as a Map keeps the order of insertion. */
   readonly #sessions = new Map<string, Session>();
   readonly #byWorker = new Map<WorkerKey, Set<Session>>();
+  #nowMs = Number.NEGATIVE_INFINITY;
   #evicted = 0;
   #expired = 0;
 
@@ -59,22 +60,23 @@ export class SessionTable {
   find(tenant: string, session: string, nowMs: number): WorkerWithDpRank | undefined {
     checkTime(nowMs, "nowMs");
     this.#expire(nowMs);
-    return this.#sessions.get(keyOf(tenant, session))?.worker;
+    return this.#sessions.get(sessionKey(tenant, session))?.worker;
   }
 
   /** Says that a worker has served a session. An id that is empty or too long is passed over. Returns whether it was kept. */
   record(tenant: string, session: string, worker: WorkerWithDpRank, nowMs: number): boolean {
     checkTime(nowMs, "nowMs");
     const home = workerKey(worker.workerId);
+    checkRank(worker.dpRank);
     this.#expire(nowMs);
     if (session.length === 0 || session.length > SESSION_ID_LENGTH_MAX || tenant.length > SESSION_ID_LENGTH_MAX) {
       return false;
     }
-    const key = keyOf(tenant, session);
+    const key = sessionKey(tenant, session);
     const known = this.#sessions.get(key);
     if (known !== undefined) this.#drop(known);
     const { workerId, dpRank } = worker;
-    const entry: Session = { key, worker: { workerId, dpRank }, usedAtMs: nowMs };
+    const entry: Session = { key, worker: { workerId, dpRank }, usedAtMs: this.#nowMs };
     this.#sessions.set(key, entry);
     const neighbours = this.#byWorker.get(home);
     if (neighbours === undefined) this.#byWorker.set(home, new Set([entry]));
@@ -88,7 +90,7 @@ export class SessionTable {
 
   /** Forgets a session. Returns whether it was known. */
   forget(tenant: string, session: string): boolean {
-    const known = this.#sessions.get(keyOf(tenant, session));
+    const known = this.#sessions.get(sessionKey(tenant, session));
     if (known !== undefined) this.#drop(known);
     return known !== undefined;
   }
@@ -99,11 +101,12 @@ export class SessionTable {
     this.#byWorker.delete(workerKey(workerId));
   }
 
-  // Each use puts a session at the end, so that the oldest stand in front. Each that goes came once: no call is long
-  // but after a time when nobody called.
+  // Each use puts a session at the end, so that the oldest stand in front: for that, time stands still while the clock is
+  // set back. Each that goes came once: no call is long but after a time when nobody called.
   #expire(nowMs: number): void {
+    this.#nowMs = Math.max(this.#nowMs, nowMs);
     for (const session of this.#sessions.values()) {
-      if (nowMs - session.usedAtMs <= this.#idleMs) return;
+      if (this.#nowMs - session.usedAtMs <= this.#idleMs) return;
       this.#drop(session);
       this.#expired++;
     }
@@ -118,7 +121,7 @@ export class SessionTable {
   }
 }
 
-/** One text for both: the length tells where the tenant ends. */
-function keyOf(tenant: string, session: string): string {
+/** Makes one text of both: the length tells where the tenant ends. */
+export function sessionKey(tenant: string, session: string): string {
   return `${tenant.length}:${tenant}${session}`;
 }
