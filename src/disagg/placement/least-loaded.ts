@@ -48,15 +48,17 @@ export class LeastLoaded {
   /**
    * Chooses a worker and counts a request for it, which `release` takes back.
    *
-   * @throws {PlacementError} `KVROUTE_NO_WORKERS` if none is at work
+   * @param except a rank not to choose: the worker that has just failed at the request
+   * @throws {PlacementError} `KVROUTE_NO_WORKERS` if none (or none but that one) is at work
    */
-  choose(): number {
+  choose(except?: number): number {
     const ring = this.#ring;
-    if (ring.size === 0) throw noWorkers();
-    let best = 0;
-    for (let steps = 1; steps < ring.size; steps++) {
-      if (ring.at(steps).inFlight < ring.at(best).inFlight) best = steps;
+    let best: number | undefined;
+    for (let steps = 0; steps < ring.size; steps++) {
+      const { rank, inFlight } = ring.at(steps);
+      if (rank !== except && (best === undefined || inFlight < ring.at(best).inFlight)) best = steps;
     }
+    if (best === undefined) throw noWorkers();
     const load = ring.at(best);
     load.inFlight++;
     if (this.#rotates) ring.advance(best + 1);

@@ -1,0 +1,13 @@
+export type { Clock } from "../clock.js";
+export { DisaggError, KvrouteError, PlacementError, ProtocolError, TransportError } from "../errors.js";
+export { systemClock } from "../system.js";
+export type { Envelope, ReceiveOptions, SendOptions, Transport } from "../transport/types.js";
+export type { WorkerStats } from "./common/workshop.js";
+export { DecodeWorker } from "./decode-worker.js";
+export type { DecodeStep, DecodeWorkerOptions, DisaggRouterOptions, PrefillWorkerOptions } from "./options.js";
+export * from "./placement.js";
+export { PrefillWorker } from "./prefill-worker.js";
+export * from "./protocol.js";
+export type { WorkerLoad } from "./router/crew.js";
+export type { Outcome, RouterEvent } from "./router/events.js";
+export { type DisaggRequest, DisaggRouter, type RouterStats } from "./router.js";
