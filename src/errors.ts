@@ -220,7 +220,7 @@ export class WorkersBusyError extends KvrouteError {
 }
 
 /** What of the selection service can be full. */
-export type SelectionLimitCode = "KVROUTE_BOOKINGS_FULL" | "KVROUTE_CATALOG_FULL" | "KVROUTE_BOOKED_BLOCKS_FULL";
+export type SelectionLimitCode = "KVROUTE_BOOKINGS_FULL" | "KVROUTE_CATALOG_FULL";
 
 /** A container of the selection service is full; nothing has changed. The message names its limit. */
 export class SelectionLimitError extends KvrouteError {
@@ -422,8 +422,7 @@ export type TransportErrorCode =
   | "KVROUTE_TRANSPORT_BUSY"
   | "KVROUTE_TRANSPORT_RECEIVING"
   | "KVROUTE_TRANSPORT_REFUSED"
-  | "KVROUTE_TRANSPORT_FRAME"
-  | "KVROUTE_TRANSPORT_UNSENDABLE";
+  | "KVROUTE_TRANSPORT_FRAME";
 
 /** An envelope cannot be sent or received; the code says which end of the way is to blame. */
 export class TransportError extends KvrouteError {

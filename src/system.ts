@@ -6,3 +6,9 @@ export const systemClock: Clock = {
   setTimeout: (callback, delayMs) => setTimeout(callback, delayMs),
   clearTimeout: (handle) => clearTimeout(handle as ReturnType<typeof setTimeout>),
 };
+
+/** Draws a number from 0 up to, but not including, 1. */
+export const systemRandom = (): number => Math.random();
+
+/** Makes an id that nobody else has: a UUID of version 4. */
+export const systemId = (): string => crypto.randomUUID();

@@ -10,11 +10,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   clock: [],
   system: ["clock"],
   core: ["abi"],
-  selection: ["core"],
+  selection: ["core", "clock", "system"],
   transport: ["clock"],
   disagg: ["transport", "clock", "system"],
   sim: ["core", "selection"],
-  node: ["transport", "sim", "selection", "core", "system"],
+  node: ["transport", "sim", "selection", "core", "system", "clock"],
   cli: ["node", "sim", "selection", "core"],
 };
 

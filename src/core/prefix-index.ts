@@ -80,6 +80,11 @@ export class PrefixIndex {
     return { evicted: exports.numEvicted(), expired: exports.numExpired() };
   }
 
+  /** Entries that the index keeps of one worker and rank at most. */
+  get maxEntriesPerWorker(): number {
+    return this.#ownMax;
+  }
+
   /** Counts the bytes of memory that the core takes. */
   get memoryBytes(): number {
     return this.#owner.open().exports.memory.buffer.byteLength;

@@ -1,4 +1,4 @@
-import type { WorkerWithDpRank } from "../core/keys.js";
+import type { WorkerId, WorkerWithDpRank } from "../core/keys.js";
 import { OptionError } from "../errors.js";
 import { type CacheAwareOptions, cacheAware } from "./policies/cache-aware.js";
 import { type DynamoOptions, dynamo } from "./policies/dynamo.js";
@@ -118,6 +118,8 @@ export interface Policy {
   readonly hotRequests?: number | undefined;
   /** Chooses among one or more candidates. */
   choose(candidates: readonly Candidate[], request: RoutingRequest, context: PolicyContext): Choice;
+  /** Forgets a worker that has gone, where the policy remembers any. */
+  removeWorker?(workerId: WorkerId): void;
 }
 
 /** The names under which policies are chosen on the command line and in options. */

@@ -1,7 +1,8 @@
+import type { WorkerId } from "../../core/keys.js";
 import type { Candidate, Choice, Policy, PolicyContext, RoutingRequest } from "../policy.js";
 import { SessionTable, type SessionTableOptions } from "../sessions.js";
-import { isSameWorker } from "./choose.js";
-import { chooseLeastLoaded } from "./least-loaded.js";
+import { explained, isSameWorker } from "./choose.js";
+import { chooseLeastLoaded, leastLoadedTerms } from "./least-loaded.js";
 
 export interface SessionPinOptions extends SessionTableOptions {}
 
@@ -20,10 +21,15 @@ export function sessionPin(options: SessionPinOptions = {}): Policy {
       if (session === undefined) return chooseLeastLoaded(candidates, request, context);
       const home = sessions.find("", session, context.nowMs);
       const pinned = home === undefined ? -1 : candidates.findIndex(({ worker }) => isSameWorker(worker, home));
-      const choice = pinned < 0 ? chooseLeastLoaded(candidates, request, context) : { index: pinned };
-      const chosen = candidates[choice.index] as Candidate;
-      sessions.record("", session, chosen.worker, context.nowMs);
-      return choice;
+      const index = pinned < 0 ? chooseLeastLoaded(candidates, request, context).index : pinned;
+      sessions.record("", session, (candidates[index] as Candidate).worker, context.nowMs);
+      return explained(index, candidates, context, (candidate, at) => ({
+        ...leastLoadedTerms(candidate),
+        pinned: at === pinned ? 1 : 0,
+      }));
+    },
+    removeWorker(workerId: WorkerId): void {
+      sessions.removeWorker(workerId);
     },
   };
 }
