@@ -207,6 +207,15 @@ describe("cache-aware", () => {
   const choose = (matchThreshold: number, workers: readonly Candidate[], of = prompt): number =>
     cacheAware({ matchThreshold }).choose(workers, of, noChance).index;
 
+  test("takes the least loaded of those who hold as much of the prompt", () => {
+    const workers = [
+      candidate({ missedBlocks: 1, overlapBlocks: 4 }),
+      candidate({ missedBlocks: 3, overlapBlocks: 5 }),
+      candidate({ missedBlocks: 2, overlapBlocks: 5 }),
+    ];
+    expect(choose(0.3, workers)).toBe(2);
+  });
+
   test("follows the greatest match only when it is above the threshold, not at it", () => {
     const workers = (overlapBlocks: number): Candidate[] => [
       candidate({ missedBlocks: 1 }),
@@ -227,8 +236,8 @@ describe("cache-aware", () => {
     expect(choose(0, [candidate({ missedBlocks: 2 }), candidate({ missedBlocks: 1 })], request())).toBe(1);
   });
 
-  test("shares ties of the match evenly, whatever the load", () => {
-    const workers = [8, 8, 2, 8].map((overlapBlocks, at) => candidate({ overlapBlocks, missedBlocks: at }));
+  test("shares ties of match and load evenly", () => {
+    const workers = [8, 8, 2, 8].map((overlapBlocks) => candidate({ overlapBlocks, missedBlocks: 3 }));
     const [first, second, short, fourth] = countChoices(cacheAware(), workers, 30_000, prompt);
     expect(short).toBe(0);
     expectEven([first, second, fourth] as number[], 0.03);

@@ -1,6 +1,6 @@
 import { OptionError } from "../../errors.js";
 import type { Candidate, Choice, Policy, PolicyContext, RoutingRequest } from "../policy.js";
-import { chooseLowest } from "./choose.js";
+import { chooseLowest, explained } from "./choose.js";
 import { missedBlocks } from "./least-loaded.js";
 
 export interface CacheAwareOptions {
@@ -11,8 +11,10 @@ export interface CacheAwareOptions {
 export const MATCH_THRESHOLD_DEFAULT = 0.3;
 
 /**
- * Chooses the worker that holds most of the prompt if that is more than a threshold, else the least loaded one.
- * Ties are broken at random. At 0 the longest prefix always wins; at 1 no match is ever enough.
+ * Chooses the worker that holds most of the prompt if that is more than a threshold, else the one that has had the fewest
+ * blocks to compute so far for its weight. Of several that hold as much, as they all do of a shared system prompt, it takes
+ * the latter too, and then any.
+ * At 0 the longest prefix always wins; at 1 no match is ever enough.
  *
  * @throws {OptionError} `KVROUTE_OPTION` if `matchThreshold` is not a number from 0 to 1
  */
@@ -25,14 +27,23 @@ export function cacheAware(options: CacheAwareOptions = {}): Policy {
     name: "cache-aware",
     choose(candidates: readonly Candidate[], request: RoutingRequest, context: PolicyContext): Choice {
       const blocks = request.sequenceHashes.length;
-      if (blocks > 0) {
-        const index = chooseLowest(candidates, lackingOverlap, context);
-        const overlap = candidates[index]?.overlapBlocks ?? 0;
-        if (overlap / blocks > matchThreshold) return { index };
-      }
-      return { index: chooseLowest(candidates, missedBlocks, context) };
+      let most = 0;
+      for (const candidate of candidates) most = Math.max(most, candidate.overlapBlocks);
+      const isMatch = blocks > 0 && most / blocks > matchThreshold;
+      const index = chooseLowest(candidates, isMatch ? loadOfHolders(most) : missedBlocks, context);
+      return explained(index, candidates, context, (candidate) => ({
+        cost: isMatch ? lackingOverlap(candidate) : missedBlocks(candidate),
+        overlapBlocks: candidate.overlapBlocks,
+        missedBlocks: missedBlocks(candidate),
+      }));
     },
   };
+}
+
+/** The load of those who hold so many blocks of the prompt; nobody else is wanted. */
+function loadOfHolders(overlapBlocks: number): (candidate: Candidate) => number {
+  return (candidate) =>
+    candidate.overlapBlocks === overlapBlocks ? missedBlocks(candidate) : Number.POSITIVE_INFINITY;
 }
 
 /** Turns "most overlap" into "lowest score". */

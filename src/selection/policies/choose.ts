@@ -1,10 +1,10 @@
 import type { WorkerWithDpRank } from "../../core/keys.js";
 import { workerKey } from "../../core/worker-key.js";
-import type { Candidate, PolicyContext } from "../policy.js";
+import type { Candidate, Choice, PolicyContext, PolicyTerms } from "../policy.js";
 
 /**
  * Finds the candidate with the lowest score, each of several equal ones with the same probability.
- * Chance is asked for only when there is a tie.
+ * Chance is asked for only when there is a tie. Who has an infinite score is not wanted.
  *
  * @param candidates one or more
  * @returns its position in the list
@@ -24,13 +24,23 @@ export function chooseLowest(
       lowest = current;
       chosen = index;
       equals = 1;
-    } else if (current === lowest) {
+    } else if (current === lowest && current < Number.POSITIVE_INFINITY) {
       equals++;
       if (context.random() * equals < 1) chosen = index; // the n-th equal replaces the others once in n
     }
     index++;
   }
   return chosen;
+}
+
+/** Makes a choice, with the terms of each candidate where the context asks for them. */
+export function explained(
+  index: number,
+  candidates: readonly Candidate[],
+  context: PolicyContext,
+  termsOf: (candidate: Candidate, index: number) => PolicyTerms,
+): Choice {
+  return context.explain === true ? { index, terms: candidates.map(termsOf) } : { index };
 }
 
 /**
