@@ -1,4 +1,4 @@
-import { OptionError } from "../errors.js";
+import { weightOption } from "./policies/numbers.js";
 
 // The cost function of NVIDIA Dynamo's selection service, so that its choices can be compared with others on one's own
 // traffic. All figures are in blocks but for tokens, which say so.
@@ -60,11 +60,7 @@ export function dynamoCostSettings(options: DynamoCostOptions): DynamoCostSettin
   const settings: Record<string, number> = { ...DYNAMO_COST_DEFAULTS };
   for (const name of Object.keys(DYNAMO_COST_DEFAULTS) as (keyof DynamoCostOptions)[]) {
     const value = options[name];
-    if (value === undefined) continue;
-    if (!(typeof value === "number" && value >= 0 && value < Number.POSITIVE_INFINITY)) {
-      throw new OptionError(`Expected ${name} to be a finite number of at least 0, got ${value}.`);
-    }
-    settings[name] = value;
+    if (value !== undefined) settings[name] = weightOption(name, value);
   }
   return settings as DynamoCostSettings;
 }

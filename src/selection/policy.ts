@@ -79,7 +79,7 @@ export interface RoutingRequest {
   readonly promptTokens: number;
   /** Tokens in one block. */
   readonly blockTokens: number;
-  /** Names the conversation that the request belongs to, where the client says so. */
+  /** Names the conversation that the request belongs to, where the client says so, and its tenant, where there are several. */
   readonly session?: string | undefined;
   /** The worker that served the session's last request, where somebody has kept it. */
   readonly home?: WorkerWithDpRank | undefined;

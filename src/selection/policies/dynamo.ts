@@ -1,7 +1,8 @@
 import { type DynamoCostInput, type DynamoCostOptions, dynamoCost, dynamoCostSettings, dynamoCredit } from "../cost.js";
 import type { Candidate, Choice, Policy, PolicyContext, RoutingRequest } from "../policy.js";
 import { chooseLowest, preferenceFactor } from "./choose.js";
-import { numberOption } from "./numbers.js";
+import { weightOption } from "./numbers.js";
+import { drawByWeight } from "./random.js";
 
 export interface DynamoOptions extends DynamoCostOptions {
   /** How far chance may depart from the lowest cost: at 0 never, at 1 the dearest worker is taken 1/e as often. Default 0. */
@@ -16,7 +17,7 @@ export interface DynamoOptions extends DynamoCostOptions {
  */
 export function dynamo(options: DynamoOptions = {}): Policy {
   const settings = dynamoCostSettings(options);
-  const temperature = numberOption("temperature", options.temperature ?? 0, 0);
+  const temperature = weightOption("temperature", options.temperature ?? 0);
   return {
     name: "dynamo",
     choose(candidates: readonly Candidate[], request: RoutingRequest, context: PolicyContext): Choice {
@@ -72,12 +73,6 @@ function inputOf(candidate: Candidate, request: RoutingRequest, leastPrefillToke
 export function chooseByTemperature(costs: readonly number[], temperature: number, context: PolicyContext): number {
   const least = Math.min(...costs);
   const spread = Math.max(...costs) - least;
-  if (spread === 0) return Math.floor(context.random() * costs.length);
-  const weights = costs.map((cost) => Math.exp(-((cost - least) / spread) / temperature));
-  let left = context.random() * weights.reduce((sum, weight) => sum + weight, 0);
-  for (let index = 0; index < weights.length; index++) {
-    left -= weights[index] as number;
-    if (left <= 0) return index;
-  }
-  return weights.length - 1; // what rounding left over
+  const weights = costs.map((cost) => (spread === 0 ? 1 : Math.exp(-((cost - least) / spread) / temperature)));
+  return drawByWeight(weights, context);
 }

@@ -1,7 +1,7 @@
 import { OptionError } from "../../errors.js";
 import type { Candidate, Choice, Policy, PolicyContext, PolicyTerms, RoutingRequest } from "../policy.js";
 import { isSameWorker, preferenceFactor } from "./choose.js";
-import { countOption, lowerMedian, numberOption } from "./numbers.js";
+import { countOption, lowerMedian, weightOption } from "./numbers.js";
 
 /** Names for how much prefill is worth: the first waits least, the last computes least. */
 export type KvPreset = "latency-first" | "balanced" | "cache-first";
@@ -71,9 +71,9 @@ class KvPolicy implements Policy {
       throw new OptionError(`Expected preset to be one of ${Object.keys(BASE_TAX).join(", ")}, got ${preset}.`);
     }
     this.name = preset === "balanced" ? "kv" : preset;
-    this.#baseTax = numberOption("baseTax", options.baseTax ?? BASE_TAX[preset], 0);
-    this.#queueTax = numberOption("queueTax", options.queueTax ?? QUEUE_TAX_DEFAULT, 0);
-    this.#nearTie = numberOption("nearTie", options.nearTie ?? NEAR_TIE_DEFAULT, 0);
+    this.#baseTax = weightOption("baseTax", options.baseTax ?? BASE_TAX[preset]);
+    this.#queueTax = weightOption("queueTax", options.queueTax ?? QUEUE_TAX_DEFAULT);
+    this.#nearTie = weightOption("nearTie", options.nearTie ?? NEAR_TIE_DEFAULT);
     this.hotRequests = countOption("hotRequests", options.hotRequests ?? HOT_REQUESTS_DEFAULT, 1, HOT_REQUESTS_MAX);
     this.#learnSpeed = options.learnSpeed ?? true;
   }

@@ -1,6 +1,6 @@
 import type { Candidate, Choice, Policy, PolicyContext, RoutingRequest } from "../policy.js";
 import { lackingOverlap } from "./cache-aware.js";
-import { chooseLowest } from "./choose.js";
+import { chooseLowest, explained } from "./choose.js";
 
 /**
  * Chooses the worker that holds most of the prompt, whatever its load, ties at random. It is here to be compared with, and a
@@ -10,7 +10,11 @@ export function longestPrefix(): Policy {
   return {
     name: "longest-prefix",
     choose(candidates: readonly Candidate[], _request: RoutingRequest, context: PolicyContext): Choice {
-      return { index: chooseLowest(candidates, lackingOverlap, context) };
+      const index = chooseLowest(candidates, lackingOverlap, context);
+      return explained(index, candidates, context, (candidate) => ({
+        cost: lackingOverlap(candidate),
+        overlapBlocks: candidate.overlapBlocks,
+      }));
     },
   };
 }

@@ -1,9 +1,12 @@
 import { OptionError } from "../../errors.js";
 
-/** Checks an option of a policy that is a finite number, `least` or more. */
-export function numberOption(name: string, value: number, least: number): number {
-  if (typeof value === "number" && value >= least && value < Number.POSITIVE_INFINITY) return value;
-  throw new OptionError(`Expected ${name} to be a finite number of at least ${least}, got ${value}.`);
+/** What an option can multiply a term of a cost by at most: more would only drown the others in rounding. */
+export const OPTION_WEIGHT_MAX = 1_000_000;
+
+/** Checks an option of a policy that weighs a term of its cost. */
+export function weightOption(name: string, value: number): number {
+  if (typeof value === "number" && value >= 0 && value <= OPTION_WEIGHT_MAX) return value;
+  throw new OptionError(`Expected ${name} to be a number from 0 to ${OPTION_WEIGHT_MAX}, got ${value}.`);
 }
 
 /** Checks an option of a policy that is a whole number in a range. */
