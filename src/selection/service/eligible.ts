@@ -117,29 +117,21 @@ function barredBy({ worker, entry }: WorkerRow, { pinned, allowed, required }: F
 
 /** Says which threshold a worker is above, `undefined` if none. */
 export function busyBecause({ load, usage, entry }: WorkerRow, busy: BusyThresholds): string | undefined {
-  const { maxNumBatchedTokens } = entry.settings;
-  if (isAbove(load.activePrefillTokens, busy.activePrefillTokens)) {
-    return `it has ${load.activePrefillTokens} tokens of prefill to do`;
-  }
-  if (maxNumBatchedTokens !== undefined && busy.activePrefillFraction !== undefined) {
-    if (load.activePrefillTokens > busy.activePrefillFraction * maxNumBatchedTokens) {
-      return `it has ${load.activePrefillTokens} tokens of prefill to do, and takes ${maxNumBatchedTokens} at a time`;
-    }
-  }
-  const inUse = usage?.kvUsage ?? kvUsageOf(load.activeBlocks, entry.settings.totalKvBlocks);
-  if (inUse !== undefined && isAbove(inUse, busy.kvUsage)) {
-    return `${(inUse * 100).toFixed(1)} % of its KV cache are in use`;
-  }
-  if (isAbove(load.activeRequests, busy.activeRequests)) return `it has ${load.activeRequests} active requests`;
-  return undefined;
+  const { activePrefillTokens, activeRequests } = load;
+  const { maxNumBatchedTokens, totalKvBlocks } = entry.settings;
+  const part = maxNumBatchedTokens === undefined ? undefined : activePrefillTokens / maxNumBatchedTokens;
+  const inUse = usage?.kvUsage ?? (totalKvBlocks === undefined ? undefined : load.activeBlocks / totalKvBlocks);
+  return (
+    above("activePrefillTokens", activePrefillTokens, busy.activePrefillTokens) ??
+    above("activePrefillFraction", part, busy.activePrefillFraction) ??
+    above("kvUsage", inUse, busy.kvUsage) ??
+    above("activeRequests", activeRequests, busy.activeRequests)
+  );
 }
 
-function kvUsageOf(activeBlocks: number, totalKvBlocks: number | undefined): number | undefined {
-  return totalKvBlocks === undefined ? undefined : activeBlocks / totalKvBlocks;
-}
-
-function isAbove(value: number, threshold: number | undefined): boolean {
-  return threshold !== undefined && value > threshold;
+function above(name: string, value: number | undefined, threshold: number | undefined): string | undefined {
+  if (value === undefined || threshold === undefined || value <= threshold) return undefined;
+  return `its ${name}, ${value}, is above the threshold ${threshold}`;
 }
 
 function preferenceOf({ entry }: WorkerRow, { preferred }: Filters): number {
