@@ -4,6 +4,15 @@ import type { Envelope } from "./types.js";
 const U32_MAX = 2 ** 32 - 1;
 const U64_MAX = 2n ** 64n - 1n;
 
+/** The longest delay that every runtime's timers take. */
+const DELAY_MAX_MS = 2 ** 31 - 1;
+
+export function checkDelay(value: unknown, name: string): number {
+  const delayMs = checkU32(value, name);
+  if (delayMs >= 1 && delayMs <= DELAY_MAX_MS) return delayMs;
+  throw new ArgumentRangeError(`Expected ${name} to be from 1 to ${DELAY_MAX_MS} milliseconds, got ${delayMs}.`);
+}
+
 export function checkU32(value: unknown, name: string): number {
   if (typeof value !== "number") {
     throw new ArgumentTypeError(`Expected ${name} to be a number, got a value of type ${typeof value}.`);

@@ -1,5 +1,5 @@
 import { TransportError } from "../errors.js";
-import { PeerLosses } from "./peer-losses.js";
+import { Listeners } from "./listeners.js";
 import type { Envelope, ReceiveOptions } from "./types.js";
 
 /** The way that an envelope came; it hears when the envelope is taken. */
@@ -33,7 +33,7 @@ const CUT_AT = 64;
  * already there. The senders' windows bound the envelopes; of each rank there is at most one piece of news.
  */
 export class Inbox {
-  readonly losses = new PeerLosses();
+  readonly losses = new Listeners<[rank: number, reason: Error]>();
   #arrivals: Arrival[] = [];
   #head = 0;
   readonly #news = new Map<number, Arrival>();

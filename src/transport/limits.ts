@@ -25,7 +25,7 @@ const DEFAULTS: Limits = {
 };
 
 /** What can be asked for. Bytes end where an ArrayBuffer of any runtime does; the rest keeps a hub's tables small. */
-const MOST: Limits = {
+export const MOST: Limits = {
   windowEnvelopes: 65_536,
   windowBytes: 2 ** 31 - 1,
   maxEnvelopeBytes: 2 ** 31 - 1,

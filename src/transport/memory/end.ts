@@ -2,7 +2,6 @@ import { sealed } from "../checks.js";
 import { Inbox } from "../inbox.js";
 import type { Limits } from "../limits.js";
 import type { MemoryNetworkOptions } from "../memory.js";
-import type { PeerLost } from "../peer-losses.js";
 import { brokenError, closedError, lostError, unknownRankError } from "../reasons.js";
 import type { Envelope, ReceiveOptions, SendOptions, Transport } from "../types.js";
 import { MemoryWay } from "./way.js";
@@ -49,7 +48,7 @@ export class MemoryEnd implements Transport {
     return this.inbox.receive(options);
   }
 
-  onPeerLost(listener: PeerLost): () => void {
+  onPeerLost(listener: (rank: number, reason: Error) => void): () => void {
     return this.inbox.losses.add(listener);
   }
 

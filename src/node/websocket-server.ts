@@ -1,0 +1,132 @@
+import { createServer, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
+import { type WebSocket, WebSocketServer } from "ws";
+import type { Clock } from "../clock.js";
+import { ArgumentRangeError } from "../errors.js";
+import { systemClock } from "../system.js";
+import type { TransportHub } from "../transport/hub.js";
+import { webSocketPipe } from "../transport/websocket.js";
+import { DATA_HEADER_BYTES, type FrameBytes } from "../transport/wire/frames.js";
+import type { Pipe } from "../transport/wire/pipe.js";
+
+export interface TransportServerOptions {
+  /** Connects those who come. Its limits hold. */
+  readonly hub: TransportHub;
+  /** The address to listen at, 127.0.0.1 by default. */
+  readonly host?: string | undefined;
+  /** The port to listen at, by default one that is free. */
+  readonly port?: number | undefined;
+  /** Origins of web pages that may connect, none by default: a page of any site can reach a port of this machine. */
+  readonly origins?: readonly string[] | undefined;
+  /** Tells who may connect, say by a header. Everybody may by default. */
+  readonly authorize?: ((request: IncomingMessage) => boolean) | undefined;
+  /** How often each connection is asked for a sign of life, 15,000 by default; without one until the next time, it ends. */
+  readonly pingMs?: number | undefined;
+  /** Connections at one time, those included that are closing, 2,048 by default. */
+  readonly maxConnections?: number | undefined;
+  /** Bytes that wait for one connection to read them, 512 MiB by default; one that lets more pile up is ended. */
+  readonly maxBufferedBytes?: number | undefined;
+  readonly clock?: Clock | undefined;
+}
+
+/** A server that is listening. */
+export interface TransportServer {
+  /** Where `connectWebSocket` finds it. */
+  readonly url: string;
+  readonly port: number;
+  /** Stops listening and ends all connections of this server; the hub stays. */
+  close(): Promise<void>;
+}
+
+const PING_MS = 15_000;
+const CONNECTIONS_MAX = 2_048;
+const BUFFERED_BYTES_MAX = 512 * 2 ** 20;
+
+/** Listens for WebSockets, and attaches each to a hub. */
+export async function serveTransport(options: TransportServerOptions): Promise<TransportServer> {
+  const { hub, host = "127.0.0.1", port = 0, clock = systemClock } = options;
+  const pingMs = checkLimit("pingMs", options.pingMs ?? PING_MS, 2 ** 31 - 1);
+  const maxConnections = checkLimit("maxConnections", options.maxConnections ?? CONNECTIONS_MAX, 2 ** 20);
+  const maxBufferedBytes = checkLimit("maxBufferedBytes", options.maxBufferedBytes ?? BUFFERED_BYTES_MAX, 2 ** 40);
+  const maxPayload = hub.limits.maxEnvelopeBytes + DATA_HEADER_BYTES;
+  const sockets = new WebSocketServer({ noServer: true, maxPayload, perMessageDeflate: false });
+  const server = createServer((_, response) => response.writeHead(426).end("A WebSocket is expected here.\n"));
+  server.on("upgrade", (request, stream, head) => {
+    const status = sockets.clients.size < maxConnections ? statusFor(request, options) : 503;
+    if (status !== 101) return refuse(stream, status);
+    sockets.handleUpgrade(request, stream, head, (socket) => {
+      hub.attach(bounded(socket, maxBufferedBytes));
+    });
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, resolve);
+  });
+  const stopPinging = keepAlive(sockets, clock, pingMs);
+  const address = server.address() as AddressInfo;
+  const name = address.family === "IPv6" ? `[${address.address}]` : address.address;
+  return {
+    url: `ws://${name}:${address.port}`,
+    port: address.port,
+    close: async () => {
+      stopPinging();
+      for (const socket of sockets.clients) socket.terminate();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+  };
+}
+
+function statusFor(request: IncomingMessage, { origins = [], authorize }: TransportServerOptions): number {
+  const { origin } = request.headers;
+  if (origin !== undefined && !origins.includes(origin)) return 403;
+  return authorize === undefined || authorize(request) ? 101 : 401;
+}
+
+const STATUS_TEXTS: Readonly<Record<number, string>> = {
+  401: "Unauthorized",
+  403: "Forbidden",
+  503: "Service Unavailable",
+};
+
+function refuse(stream: Duplex, status: number): void {
+  stream.on("error", () => undefined); // who is refused may be gone already
+  stream.end(`HTTP/1.1 ${status} ${STATUS_TEXTS[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+}
+
+/** Makes a pipe that ends when its far end does not read. */
+function bounded(socket: WebSocket, maxBufferedBytes: number): Pipe {
+  const pipe = webSocketPipe(socket);
+  return {
+    listen: (listener) => pipe.listen(listener),
+    post: (frame: FrameBytes) => {
+      if (socket.bufferedAmount + frame.length > maxBufferedBytes) socket.terminate();
+      else pipe.post(frame);
+    },
+    close: () => pipe.close(),
+  };
+}
+
+/** Pings every connection once in a while, and ends those that have not answered the time before. */
+function keepAlive(sockets: WebSocketServer, clock: Clock, pingMs: number): () => void {
+  const silent = new WeakSet<WebSocket>();
+  const ping = () => {
+    timer = clock.setTimeout(ping, pingMs);
+    for (const socket of sockets.clients) {
+      if (silent.has(socket)) {
+        socket.terminate();
+        continue;
+      }
+      silent.add(socket);
+      socket.once("pong", () => silent.delete(socket));
+      socket.ping();
+    }
+  };
+  let timer = clock.setTimeout(ping, pingMs);
+  return () => clock.clearTimeout(timer);
+}
+
+function checkLimit(name: string, value: number, most: number): number {
+  if (Number.isInteger(value) && value >= 1 && value <= most) return value;
+  throw new ArgumentRangeError(`Expected ${name} to be a whole number from 1 to ${most}, got ${value}.`);
+}

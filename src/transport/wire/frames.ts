@@ -1,0 +1,204 @@
+import { TransportError } from "../../errors.js";
+import type { Envelope } from "../types.js";
+
+// What crosses a pipe: frames, one a message of the channel beneath. docs/transports.md has the tables.
+//
+//     0     2   3    4
+//     ├ KV ─┼ 1 ┼kind┼─ fields, little-endian ─▶
+//
+// A rank that comes back is another peer: whoever names a peer also gives its epoch, the number of its connection.
+
+/** A frame, ready to be handed to a pipe, which owns its memory from then on. */
+export type FrameBytes = Uint8Array<ArrayBuffer>;
+
+/** A peer, and which of its connections. */
+export interface PeerId {
+  readonly rank: number;
+  readonly epoch: number;
+}
+
+/** The limits of a hub, which hold for all that are connected to it. */
+export interface FrameLimits {
+  readonly windowEnvelopes: number;
+  readonly windowBytes: number;
+  readonly maxEnvelopeBytes: number;
+}
+
+export type Frame =
+  /** End to hub, first: asks to be connected under a rank. */
+  | { readonly kind: "hello"; readonly rank: number }
+  /** Hub to end, in answer: the limits, and who is there, the end itself among them. */
+  | ({ readonly kind: "welcome"; readonly peers: readonly PeerId[] } & FrameLimits)
+  /** Hub to end, in answer: the end is not connected. */
+  | { readonly kind: "refused"; readonly reason: string }
+  | ({ readonly kind: "joined" } & PeerId)
+  | ({ readonly kind: "lost"; readonly reason: string } & PeerId)
+  /** Either way: an envelope. `epoch` is the destination's on the way to the hub, the source's on the way from it. */
+  | { readonly kind: "data"; readonly epoch: number; readonly envelope: Envelope }
+  /** Either way: envelopes were taken; to the hub it names who sent them, from the hub who took them. */
+  | ({ readonly kind: "taken"; readonly envelopes: number; readonly bytes: number } & PeerId)
+  /** Either way, last: the other side closes. */
+  | { readonly kind: "bye"; readonly reason: string };
+
+export const FRAME_VERSION = 1;
+const MAGIC = 0x564b; // "KV", read as a little-endian u16
+const EPOCH_OFFSET = 4;
+
+/** Bytes of a data frame before those of the envelope. */
+export const DATA_HEADER_BYTES = 40;
+
+/** Bytes of the UTF-8 text of a reason; the rest is cut off. */
+export const REASON_BYTES_MAX = 256;
+
+const PEER_BYTES = 8;
+
+/** The number of each kind, the bytes before its variable part, and what one unit of that has (0: there is none). */
+const KINDS: Record<Frame["kind"], { readonly id: number; readonly fixed: number; readonly unit: number }> = {
+  hello: { id: 1, fixed: 8, unit: 0 },
+  welcome: { id: 2, fixed: 16, unit: PEER_BYTES },
+  refused: { id: 3, fixed: 4, unit: 1 },
+  joined: { id: 4, fixed: 12, unit: 0 },
+  lost: { id: 5, fixed: 12, unit: 1 },
+  data: { id: 6, fixed: DATA_HEADER_BYTES, unit: 1 },
+  taken: { id: 7, fixed: 20, unit: 0 },
+  bye: { id: 8, fixed: 4, unit: 1 },
+};
+const KIND_OF_ID = new Map(Object.entries(KINDS).map(([kind, { id }]) => [id, kind as Frame["kind"]]));
+
+export function encodeFrame(frame: Frame): FrameBytes {
+  switch (frame.kind) {
+    case "hello":
+      return words("hello", [frame.rank]);
+    case "welcome": {
+      const limits = [frame.windowEnvelopes, frame.windowBytes, frame.maxEnvelopeBytes];
+      return words("welcome", [...limits, ...frame.peers.flatMap((peer) => [peer.rank, peer.epoch])]);
+    }
+    case "joined":
+      return words("joined", [frame.epoch, frame.rank]);
+    case "taken":
+      return words("taken", [frame.epoch, frame.rank, frame.envelopes, frame.bytes]);
+    case "lost":
+      return words("lost", [frame.epoch, frame.rank], frame.reason);
+    case "refused":
+    case "bye":
+      return words(frame.kind, [], frame.reason);
+    case "data":
+      return encodeData(frame.epoch, frame.envelope);
+  }
+}
+
+/** Encodes an envelope, with the epoch of the peer at the other end. */
+export function encodeData(epoch: number, envelope: Envelope): FrameBytes {
+  const bytes = new Uint8Array(DATA_HEADER_BYTES + envelope.bytes.length);
+  const view = start(bytes, "data");
+  view.setUint32(EPOCH_OFFSET, epoch, true);
+  view.setUint32(8, envelope.source, true);
+  view.setUint32(12, envelope.destination, true);
+  view.setUint32(16, envelope.tag, true);
+  view.setUint32(20, envelope.router, true);
+  view.setBigUint64(24, envelope.requestId, true);
+  view.setUint32(32, envelope.sequence, true);
+  bytes.set(envelope.bytes, DATA_HEADER_BYTES);
+  return bytes;
+}
+
+/** Overwrites the epoch of a data frame, which a hub passes on with that of the source. */
+export function patchEpoch(data: FrameBytes, epoch: number): void {
+  new DataView(data.buffer, data.byteOffset).setUint32(EPOCH_OFFSET, epoch, true);
+}
+
+/**
+ * Decodes a frame. The bytes of an envelope stay where they are; nothing is allocated beyond what the frame holds.
+ *
+ * @throws {TransportError} `KVROUTE_TRANSPORT_FRAME`
+ */
+export function decodeFrame(bytes: FrameBytes): Frame {
+  if (bytes.length < 4) throw frameError(`Expected a frame of 4 bytes or more, got ${bytes.length}`);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (view.getUint16(0, true) !== MAGIC)
+    throw frameError("Expected a frame that begins with KV, got another beginning");
+  if (bytes[2] !== FRAME_VERSION) {
+    throw frameError(`Expected version ${FRAME_VERSION} of the framing, got version ${bytes[2]}`);
+  }
+  const kind = KIND_OF_ID.get(bytes[3] as number);
+  if (kind === undefined) throw frameError(`Expected a kind of frame from 1 to ${KIND_OF_ID.size}, got ${bytes[3]}`);
+  checkSize(kind, bytes.length);
+  return decodeBody(kind, view, bytes);
+}
+
+function decodeBody(kind: Frame["kind"], view: DataView, bytes: FrameBytes): Frame {
+  const word = (offset: number) => view.getUint32(offset, true);
+  switch (kind) {
+    case "hello":
+      return { kind, rank: word(4) };
+    case "welcome":
+      return { kind, windowEnvelopes: word(4), windowBytes: word(8), maxEnvelopeBytes: word(12), peers: peersOf(view) };
+    case "joined":
+      return { kind, epoch: word(4), rank: word(8) };
+    case "taken":
+      return { kind, epoch: word(4), rank: word(8), envelopes: word(12), bytes: word(16) };
+    case "lost":
+      return { kind, epoch: word(4), rank: word(8), reason: textOf(bytes.subarray(12)) };
+    case "refused":
+    case "bye":
+      return { kind, reason: textOf(bytes.subarray(4)) };
+    case "data":
+      return { kind, epoch: word(EPOCH_OFFSET), envelope: envelopeOf(view, bytes) };
+  }
+}
+
+function envelopeOf(view: DataView, bytes: FrameBytes): Envelope {
+  return {
+    source: view.getUint32(8, true),
+    destination: view.getUint32(12, true),
+    tag: view.getUint32(16, true),
+    router: view.getUint32(20, true),
+    requestId: view.getBigUint64(24, true),
+    sequence: view.getUint32(32, true),
+    bytes: bytes.subarray(DATA_HEADER_BYTES),
+  };
+}
+
+function peersOf(view: DataView): PeerId[] {
+  const peers: PeerId[] = [];
+  for (let offset = KINDS.welcome.fixed; offset < view.byteLength; offset += PEER_BYTES) {
+    peers.push({ rank: view.getUint32(offset, true), epoch: view.getUint32(offset + 4, true) });
+  }
+  return peers;
+}
+
+function checkSize(kind: Frame["kind"], size: number): void {
+  const { fixed, unit } = KINDS[kind];
+  const rest = size - fixed;
+  const isText = kind === "refused" || kind === "lost" || kind === "bye";
+  const fits = unit === 0 ? rest === 0 : rest >= 0 && rest % unit === 0 && (!isText || rest <= REASON_BYTES_MAX);
+  if (!fits) throw frameError(`Expected a ${kind} frame of a size that it can have, got ${size} bytes`);
+}
+
+function start(bytes: FrameBytes, kind: Frame["kind"]): DataView {
+  const view = new DataView(bytes.buffer);
+  view.setUint16(0, MAGIC, true);
+  view.setUint8(2, FRAME_VERSION);
+  view.setUint8(3, KINDS[kind].id);
+  return view;
+}
+
+/** Makes a frame of 32-bit fields and a text after them. */
+function words(kind: Frame["kind"], values: readonly number[], text = ""): FrameBytes {
+  const offset = 4 + 4 * values.length;
+  const bytes = new Uint8Array(offset + (text === "" ? 0 : REASON_BYTES_MAX));
+  const view = start(bytes, kind);
+  for (const [index, value] of values.entries()) view.setUint32(4 + 4 * index, value, true);
+  if (text === "") return bytes;
+  const { written } = new TextEncoder().encodeInto(text, bytes.subarray(offset));
+  return bytes.slice(0, offset + written);
+}
+
+/** Reads a text that people may see; bytes that are no UTF-8 become U+FFFD. */
+function textOf(bytes: Uint8Array): string {
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+}
+
+export function frameError(problem: string, cause?: unknown): TransportError {
+  return new TransportError("KVROUTE_TRANSPORT_FRAME", `${problem}.`, { cause });
+}
