@@ -1,17 +1,10 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { scaled } from "../support/scale.js";
 import type { VirtualClock } from "./router-clock.js";
 import { answerTo } from "./router-model.js";
+import { numbers, play, schedules } from "./router-schedules.js";
 import { Stage } from "./router-stage.js";
-
-/** A generator of numbers below `below`, the same for the same seed. */
-function numbers(seed: number): (below: number) => number {
-  let state = seed >>> 0;
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
-}
 
 /** Delays every message by up to 20 ms, and lets them overtake each other. */
 const shuffled = (seed: number) => {
@@ -40,4 +33,8 @@ test("1,000 requests at once from two routers over four and four workers get the
   expect(stage.routers.map((router) => router.stats().complete)).toEqual([requests.length / 2, requests.length / 2]);
   await stage.clock.pass(60_000);
   stage.expectRest();
+});
+
+test("whatever dies, is lost or is cancelled, every request ends in time, and nothing is left of it", async () => {
+  await fc.assert(fc.asyncProperty(schedules, play), { numRuns: scaled(300) });
 });

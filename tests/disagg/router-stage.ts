@@ -13,6 +13,13 @@ import { decodeStep, prefill } from "./router-model.js";
 
 type RouterSettings = Partial<Omit<DisaggRouterOptions, "transport" | "clock">>;
 
+/** Options of a worker, or what makes them where they need the clock. */
+type Settings<Options> = Partial<Options> | ((clock: VirtualClock) => Partial<Options>);
+
+function settings<Options>(given: Settings<Options> | undefined, clock: VirtualClock): Partial<Options> {
+  return typeof given === "function" ? given(clock) : (given ?? {});
+}
+
 /** Which ranks do what, and how. */
 export interface Plan {
   readonly routers?: readonly number[];
@@ -20,8 +27,10 @@ export interface Plan {
   readonly decode?: readonly number[];
   readonly network?: (clock: VirtualClock) => MemoryNetworkOptions;
   readonly router?: RouterSettings;
-  readonly prefillWorker?: Partial<PrefillWorkerOptions>;
-  readonly decodeWorker?: Partial<DecodeWorkerOptions>;
+  /** Is called before anything runs. */
+  readonly onStage?: (stage: Stage) => void;
+  readonly prefillWorker?: Settings<PrefillWorkerOptions>;
+  readonly decodeWorker?: Settings<DecodeWorkerOptions>;
 }
 
 /** Routers and workers on one memory network and one virtual clock. */
@@ -37,6 +46,7 @@ export class Stage {
   constructor(plan: Plan = {}) {
     const { routers = [0], prefill: prefillWorkers = [1], decode: decodeWorkers = [2] } = plan;
     const { clock } = this;
+    plan.onStage?.(this);
     this.network = new MemoryNetwork(plan.network?.(clock) ?? {});
     const transports = new Map(
       [...routers, ...prefillWorkers, ...decodeWorkers].map((rank) => [rank, this.network.connect(rank)]),
@@ -46,12 +56,22 @@ export class Stage {
       (rank) => new DisaggRouter({ prefillWorkers, decodeWorkers, ...plan.router, transport: transport(rank), clock }),
     );
     this.prefill = prefillWorkers.map((rank) => {
-      const worker = new PrefillWorker({ prefill, ...plan.prefillWorker, transport: transport(rank), clock });
+      const worker = new PrefillWorker({
+        prefill,
+        ...settings(plan.prefillWorker, clock),
+        transport: transport(rank),
+        clock,
+      });
       this.#run(rank, worker);
       return worker;
     });
     this.decode = decodeWorkers.map((rank) => {
-      const worker = new DecodeWorker({ decodeStep, ...plan.decodeWorker, transport: transport(rank), clock });
+      const worker = new DecodeWorker({
+        decodeStep,
+        ...settings(plan.decodeWorker, clock),
+        transport: transport(rank),
+        clock,
+      });
       this.#run(rank, worker);
       return worker;
     });

@@ -152,7 +152,7 @@ export class Route {
       call.fail(error);
       this.#close(call, outcome !== "complete");
     }
-    if (outcome === "complete") this.#record();
+    if (outcome === "complete" && call !== undefined) this.#record(call);
     this.#desk.left(this, outcome);
     if (outcome === "complete") this.answer.end();
     else this.answer.fail(error, outcome === "cancelled");
@@ -160,10 +160,9 @@ export class Route {
     this.#desk.emit({ type: "end", ...end, ...(outcome === "complete" ? {} : { error }) });
   }
 
-  #record(): void {
+  #record(call: Call): void {
     const { session } = this.#asked;
-    const call = this.#call;
-    if (session === undefined || call === undefined) return;
+    if (session === undefined) return;
     this.#desk.crew.record(session, call.terms.decodeRank, this.#desk.clock.now());
   }
 
