@@ -1,6 +1,6 @@
 import { OptionError } from "../../errors.js";
 import type { Candidate, Choice, Policy, PolicyContext, PolicyTerms, RoutingRequest } from "../policy.js";
-import { isSameWorker, preferenceFactor } from "./choose.js";
+import { explained, isSameWorker, preferenceFactor } from "./choose.js";
 import { countOption, lowerMedian, weightOption } from "./numbers.js";
 
 /** Names for how much prefill is worth: the first waits least, the last computes least. */
@@ -93,11 +93,14 @@ class KvPolicy implements Policy {
       costs[index] = cost;
       if (cost < best) best = cost;
     }
-    const limit = best + this.#nearTie * context.averageMissedTokens;
+    const nearTieTokens = this.#nearTie * context.averageMissedTokens;
+    const limit = best + nearTieTokens;
     const home = homeWithin(candidates, request, costs, limit);
     const index = home >= 0 ? home : leastRecent(candidates, costs, limit, context);
-    if (context.explain !== true) return { index };
-    return { index, terms: candidates.map((candidate) => termsOf(candidate, request, context, tax, typical)) };
+    return explained(index, candidates, context, (candidate) => ({
+      ...termsOf(candidate, request, context, tax, typical),
+      nearTieTokens,
+    }));
   }
 
   /** The lower median of the queues. A median, as one overloaded worker must not raise the tax that keeps its clients. */
