@@ -1,5 +1,5 @@
 import Table from "cli-table3";
-import type { PolicyReport, ReplayReport } from "../sim/replay.js";
+import type { DelaySummary, PolicyReport, ReplayReport, TimingReport } from "../sim/replay.js";
 
 /** What a report says besides the figures of the replay. */
 export interface ReportContext {
@@ -15,38 +15,95 @@ export interface ReportContext {
   readonly firstSkipped?: string | undefined;
 }
 
-const HEAD = ["policy", "hit rate", "imbalance", "evictions", "blocks computed", "requests/s"];
+/** A column of the table: its head, what it means, and what it says of a policy. */
+interface Column {
+  readonly head: string;
+  readonly meaning: string;
+  cell(report: PolicyReport): string;
+}
 
-const LEGEND = `
-hit rate         prompt blocks found in the cache of the chosen worker: prefill that is not computed again
-imbalance        blocks computed by the busiest worker over the mean of all; 1.00 is even
-evictions        blocks pushed out of full caches
-blocks computed  blocks that were not in the cache, over all workers
-requests/s       speed of this replay, not of the workers
-`;
+const HIT_RATE: Column = {
+  head: "hit rate",
+  meaning: "prompt blocks found in the cache of the chosen worker: prefill that is not computed again",
+  cell: ({ hitRate }) => `${(hitRate * 100).toFixed(2)} %`,
+};
 
-/** Writes a report for machines: one JSON object on one line. */
+const IMBALANCE: Column = {
+  head: "imbalance",
+  meaning: "blocks computed by the busiest worker over the mean of all; 1.00 is even",
+  cell: ({ imbalance }) => imbalance.toFixed(2),
+};
+
+const EVICTIONS: Column = {
+  head: "evictions",
+  meaning: "blocks pushed out of full caches",
+  cell: ({ evictions }) => formatCount(evictions),
+};
+
+const SPEED: Column = {
+  head: "requests/s",
+  meaning: "speed of this replay, not of the workers",
+  cell: ({ requestsPerSecond }) => formatCount(Math.round(requestsPerSecond)),
+};
+
+const COLUMNS: readonly Column[] = [
+  HIT_RATE,
+  IMBALANCE,
+  EVICTIONS,
+  {
+    head: "blocks computed",
+    meaning: "blocks that were not in the cache, over all workers",
+    cell: ({ missedBlocks }) => formatCount(missedBlocks.reduce((total, blocks) => total + blocks, 0)),
+  },
+  SPEED,
+];
+
+const TIMED_COLUMNS: readonly Column[] = [
+  HIT_RATE,
+  IMBALANCE,
+  {
+    head: "in 60 s",
+    meaning: "the same within windows of a minute, averaged",
+    cell: ({ windowImbalance = 1 }) => windowImbalance.toFixed(2),
+  },
+  delayColumn("mean", "mean delay from the arrival of a request to the end of its prefill: waiting and computing"),
+  delayColumn("p50", "half of the requests waited no longer"),
+  delayColumn("p90", "nine of ten"),
+  delayColumn("p99", "99 of a hundred"),
+  EVICTIONS,
+  SPEED,
+];
+
+function delayColumn(head: keyof DelaySummary, meaning: string): Column {
+  return { head, meaning, cell: ({ delayMs }) => formatDelay(delayMs?.[head] ?? 0) };
+}
+
+/** Writes a report for machines: one JSON object on one line. What takes no time says nothing of it. */
 export function formatJson(report: ReplayReport, context: ReportContext): string {
   const { trace, workers, blocksPerWorker, seed, skipped } = context;
-  const { requests, emptyRequests } = report;
-  const policies = report.policies.map(
-    ({ policy, hitRate, imbalance, evictions, missedBlocks, requestsPerSecond, rejected }) => {
-      return { policy, hitRate, imbalance, evictions, missedBlocks, requestsPerSecond, rejected };
-    },
-  );
-  const json = { trace, requests, workers, blocksPerWorker, policies, seed, emptyRequests, skipped };
+  const { requests, emptyRequests, timing } = report;
+  const policies = report.policies.map((row) => {
+    const { policy, hitRate, imbalance, windowImbalance, delayMs, evictions, missedBlocks } = row;
+    const { requestsPerSecond, rejected } = row;
+    const figures = { hitRate, imbalance, windowImbalance, delayMs, evictions, missedBlocks };
+    return { policy, ...figures, requestsPerSecond, rejected };
+  });
+  const json = { trace, requests, workers, blocksPerWorker, timing, policies, seed, emptyRequests, skipped };
   return `${JSON.stringify(json)}\n`;
 }
 
 /** Writes a report for people: what was done, a table with a row for each policy, and what its columns mean. */
 export function formatText(report: ReplayReport, context: ReportContext): string {
+  const columns = report.timing === undefined ? COLUMNS : TIMED_COLUMNS;
   const table = new Table({
-    head: HEAD,
-    colAligns: ["left", "right", "right", "right", "right", "right"],
+    head: ["policy", ...columns.map(({ head }) => head)],
+    colAligns: ["left", ...columns.map(() => "right" as const)],
     style: { compact: true, head: [], border: [] }, // no colour
   });
-  table.push(...report.policies.map(formatRow));
-  return `${formatHeader(report, context)}\n${table.toString()}\n${LEGEND}${formatNotes(report, context)}`;
+  table.push(...report.policies.map((row) => [row.policy, ...columns.map((column) => column.cell(row))]));
+  const width = Math.max(...columns.map(({ head }) => head.length)) + 2;
+  const legend = columns.map(({ head, meaning }) => `${head.padEnd(width)}${meaning}\n`).join("");
+  return `${formatHeader(report, context)}\n${table.toString()}\n\n${legend}${formatNotes(report, context)}`;
 }
 
 function formatHeader(report: ReplayReport, { traceName, workers, blocksPerWorker }: ReportContext): string {
@@ -55,18 +112,16 @@ function formatHeader(report: ReplayReport, { traceName, workers, blocksPerWorke
   const isUnlimited = blocksPerWorker === "infinite";
   const cache = isUnlimited ? "an unlimited KV cache" : `a KV cache of ${quantity(blocksPerWorker, "block")}`;
   const fleet = `${quantity(workers, "worker")}, each with ${cache}`;
-  return `Replayed ${requests} (${content}) from ${traceName}\non ${fleet}, once for every routing policy.\n`;
+  const lines = `Replayed ${requests} (${content}) from ${traceName}\non ${fleet}, once for every routing policy.\n`;
+  return report.timing === undefined ? lines : lines + formatTiming(report.timing);
 }
 
-function formatRow(report: PolicyReport): string[] {
-  return [
-    report.policy,
-    `${(report.hitRate * 100).toFixed(2)} %`,
-    report.imbalance.toFixed(2),
-    formatCount(report.evictions),
-    formatCount(report.missedBlocks.reduce((total, blocks) => total + blocks, 0)),
-    formatCount(Math.round(report.requestsPerSecond)),
-  ];
+function formatTiming({ prefillRate, utilisation, decodeMsPerToken, closedLoop, unit }: TimingReport): string {
+  const rate = quantity(Math.round(prefillRate), unit);
+  const busy = utilisation === undefined ? "" : `, so that taking turns would keep it ${percent(utilisation)} busy`;
+  const answers = `An answer takes ${decodeMsPerToken} ms a token`;
+  const loop = closedLoop ? ", and the next request of a session waits for it" : "";
+  return `Each worker prefills ${rate} a second${busy}.\n${answers}${loop}.\n`;
 }
 
 /** Lists what a reader should know before trusting the table. */
@@ -88,6 +143,17 @@ function formatNotes(report: ReplayReport, context: ReportContext): string {
 /** Writes a whole number with a comma between thousands, the same in every locale. */
 export function formatCount(value: number): string {
   return String(value).replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
+function percent(part: number): string {
+  return `${Number((part * 100).toFixed(1))} %`;
+}
+
+/** Writes a delay in seconds, with three digits or all of its whole ones. */
+function formatDelay(ms: number): string {
+  const seconds = ms / 1000;
+  const digits = seconds < 9.995 ? 2 : seconds < 99.95 ? 1 : 0;
+  return `${digits === 0 ? formatCount(Math.round(seconds)) : seconds.toFixed(digits)} s`;
 }
 
 function quantity(value: number, noun: string): string {

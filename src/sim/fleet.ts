@@ -2,7 +2,7 @@ import { OptionError, ReplayLimitError } from "../errors.js";
 import { BookedLoad, type LoadBooking } from "../selection/load.js";
 import { missedTokens } from "../selection/policies/kv.js";
 import type { Policy } from "../selection/policy.js";
-import type { ReplayBlocks } from "./blocks.js";
+import { ActiveBlocks, type ReplayBlocks } from "./blocks.js";
 import { ClosedLoop } from "./closed-loop.js";
 import { type DelaySummary, Delays } from "./delays.js";
 import { Heap } from "./heap.js";
@@ -57,6 +57,7 @@ export class Fleet {
   readonly #policy: Policy;
   readonly #timing: FleetTiming;
   readonly #blocks: ReplayBlocks;
+  readonly #active: ActiveBlocks;
   readonly #load: BookedLoad;
   readonly #workers: readonly ReplayWorker[];
   readonly #context: { nowMs: number; random(): number; hotBlocks: number; averageMissedTokens: number };
@@ -72,9 +73,13 @@ export class Fleet {
     this.#policy = policy;
     this.#timing = timing;
     this.#blocks = blocks;
+    const active = new ActiveBlocks(blocks, pools.length, policy.hotRequests ?? Number.POSITIVE_INFINITY);
     const load = new BookedLoad(blocks);
+    this.#active = active;
     this.#load = load;
-    this.#workers = pools.map((pool, workerId) => new ReplayWorker(load.open({ workerId, dpRank: 0 }), pool, blocks));
+    this.#workers = pools.map((pool, place) => {
+      return new ReplayWorker(place, load.open({ workerId: place, dpRank: 0 }), pool, active);
+    });
     this.#context = { nowMs: 0, random: () => chance.random(), hotBlocks: 0, averageMissedTokens: 0 };
     this.#closedLoop = timing.closedLoop ? new ClosedLoop() : undefined;
     this.#windows = new Windows(pools.length);
@@ -171,7 +176,8 @@ export class Fleet {
     const { hotRequests, name } = this.#policy;
     this.#load.advance(this.#context.nowMs);
     this.#context.averageMissedTokens = this.#load.averageMissedTokens;
-    this.#context.hotBlocks = hotRequests === undefined ? 0 : this.#blocks.hotBlocks(sequenceHashes, hotRequests);
+    this.#active.consider(sequenceHashes);
+    this.#context.hotBlocks = hotRequests === undefined ? 0 : this.#active.hotBlocks;
     for (const worker of this.#workers) worker.consider(sequenceHashes);
     const { index } = this.#policy.choose(this.#workers, request, this.#context);
     if (this.#workers[index] !== undefined) return index;

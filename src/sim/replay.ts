@@ -1,8 +1,8 @@
 import { BlockPool } from "../core/block-pool.js";
+import { BookedBlocks } from "../core/booked-blocks.js";
 import { OptionError } from "../errors.js";
 import type { Policy } from "../selection/policy.js";
-import { NO_BLOCKS } from "./blocks.js";
-import { MapBlocks } from "./blocks-map.js";
+import { NO_BLOCKS, type ReplayBlocks, type ReplayPotential } from "./blocks.js";
 import type { DelaySummary } from "./delays.js";
 import { Fleet, type FleetReport, type FleetTiming, TIMELESS } from "./fleet.js";
 import { Prng } from "./prng.js";
@@ -18,7 +18,7 @@ import {
 } from "./timing.js";
 import type { ReplayPool } from "./worker.js";
 
-export type { DelaySummary, ReplayPool, ReplayTiming };
+export type { DelaySummary, ReplayBlocks, ReplayPool, ReplayPotential, ReplayTiming };
 
 export interface ReplayOptions {
   /** Each is given a fleet of its own, and must not have chosen before. */
@@ -35,6 +35,8 @@ export interface ReplayOptions {
   readonly now: () => number;
   /** Makes the KV cache of one worker. Default: a `BlockPool`. */
   readonly createPool?: ((capacity: number) => ReplayPool) | undefined;
+  /** Makes the table of the blocks that a fleet has in use, where things take time. Default: a `BookedBlocks`. */
+  readonly createBlocks?: (() => ReplayBlocks) | undefined;
 }
 
 export interface ReplayReport {
@@ -128,9 +130,10 @@ function createPools({ workers, blocksPerWorker, createPool }: ReplayOptions): R
 }
 
 function createLanes(options: ReplayOptions, timing: FleetTiming | undefined): Lane[] {
+  const createBlocks = options.createBlocks ?? ((): ReplayBlocks => new BookedBlocks({ maxBlocks: BLOCKS_MAX }));
   return options.policies.map((policy) => {
     const chance = new Prng(options.seed ?? 0); // one each: what a policy draws does not depend on its neighbours
-    const blocks = timing === undefined ? NO_BLOCKS : new MapBlocks();
+    const blocks = timing === undefined ? NO_BLOCKS : createBlocks();
     return new Lane(new Fleet(policy, createPools(options), blocks, chance, timing ?? TIMELESS), options.now);
   });
 }

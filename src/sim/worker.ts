@@ -1,6 +1,6 @@
 import type { WorkerLoad } from "../selection/load.js";
 import type { Candidate } from "../selection/policy.js";
-import type { ReplayBlocks } from "./blocks.js";
+import type { ActiveBlocks } from "./blocks.js";
 
 /** What the replay asks of a worker's KV cache. `BlockPool` is one. */
 export interface ReplayPool {
@@ -26,23 +26,26 @@ export class ReplayWorker implements Candidate {
   readonly preference = 0;
   readonly load: WorkerLoad;
   readonly #pool: ReplayPool;
-  readonly #blocks: ReplayBlocks;
+  readonly #active: ActiveBlocks;
+  readonly #place: number;
   #hashes = NO_HASHES;
   #overlapBlocks: number | undefined;
   /** When the last prefill of its queue ends. */
   #freeMs = 0;
 
-  constructor(load: WorkerLoad, pool: ReplayPool, blocks: ReplayBlocks) {
+  /** @param place its place in its fleet, which is its id */
+  constructor(place: number, load: WorkerLoad, pool: ReplayPool, active: ActiveBlocks) {
+    this.#place = place;
     this.load = load;
     this.#pool = pool;
-    this.#blocks = blocks;
+    this.#active = active;
   }
 
   get worker(): WorkerLoad["worker"] {
     return this.load.worker;
   }
 
-  /** Makes a request the one that `overlapBlocks` and `activeOverlapBlocks` are about. */
+  /** Makes a request the one that `overlapBlocks` is about. */
   consider(hashes: BigUint64Array): void {
     this.#hashes = hashes;
     this.#overlapBlocks = undefined;
@@ -55,7 +58,7 @@ export class ReplayWorker implements Candidate {
   }
 
   get activeOverlapBlocks(): number {
-    return this.#blocks.activeBlocks(this.worker, this.#hashes);
+    return this.#active.on(this.#place);
   }
 
   /** Counts the blocks that were pushed out of the cache, each physical copy once. */

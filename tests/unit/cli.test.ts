@@ -10,6 +10,7 @@ import { formatCount } from "../../src/cli/report.js";
 import { run } from "../../src/cli/run.js";
 import { VERSION } from "../../src/cli/version.js";
 import { KvrouteError } from "../../src/errors.js";
+import { POLICY_NAMES } from "../../src/selection/policy.js";
 
 interface Outcome {
   readonly code: number;
@@ -221,7 +222,7 @@ describe("a wrong command", () => {
     [
       ["replay", "a", "--policy", "random,fastest"],
       "option '--policy <names>' argument 'random,fastest' is invalid. " +
-        'Expected policies among round-robin, random, least-loaded, prefix-hash, cache-aware, got "fastest".',
+        `Expected policies among ${POLICY_NAMES.join(", ")}, got "fastest".`,
     ],
     [
       ["replay", "a", "--match-threshold", "1.1"],

@@ -1,9 +1,16 @@
 import { Argument, type Command, Option } from "commander";
+import { OptionError } from "../../errors.js";
 import { gunzip } from "../../node/bytes.js";
 import { MATCH_THRESHOLD_DEFAULT } from "../../selection/policies/cache-aware.js";
 import { PREFIX_BLOCKS_DEFAULT, PREFIX_BLOCKS_MAX } from "../../selection/policies/prefix-hash.js";
-import { createPolicy, POLICY_NAMES, type PolicyName } from "../../selection/policy.js";
-import { BLOCKS_MAX, replay, WORKERS_MAX } from "../../sim/replay.js";
+import { createPolicy, type PolicyName } from "../../selection/policy.js";
+import { BLOCKS_MAX, type ReplayTiming, replay, WORKERS_MAX } from "../../sim/replay.js";
+import {
+  DECODE_MS_PER_TOKEN_DEFAULT,
+  DECODE_MS_PER_TOKEN_MAX,
+  PREFILL_RATE_MAX,
+  UTILISATION_MAX,
+} from "../../sim/timing.js";
 import { readTrace } from "../../sim/trace.js";
 import { findTrace, type TraceInput } from "../input.js";
 import { type CliIo, write } from "../io.js";
@@ -18,6 +25,10 @@ export interface ReplaySettings {
   readonly prefixBlocks: number;
   readonly matchThreshold: number;
   readonly seed: number;
+  readonly utilisation?: number | undefined;
+  readonly prefillRate?: number | undefined;
+  readonly decodeMsPerToken: number;
+  readonly closedLoop?: boolean | undefined;
   readonly skipBad?: boolean | undefined;
   readonly json?: boolean | undefined;
 }
@@ -25,10 +36,21 @@ export interface ReplaySettings {
 export const REPLAY_DEFAULTS: ReplaySettings = {
   workers: 8,
   blocks: 4_000,
-  policy: POLICY_NAMES,
+  policy: [
+    "kv",
+    "latency-first",
+    "cache-first",
+    "dynamo",
+    "cache-aware",
+    "prefix-hash",
+    "least-loaded",
+    "round-robin",
+    "longest-prefix",
+  ],
   prefixBlocks: PREFIX_BLOCKS_DEFAULT,
   matchThreshold: MATCH_THRESHOLD_DEFAULT,
   seed: 0,
+  decodeMsPerToken: DECODE_MS_PER_TOKEN_DEFAULT,
 };
 
 const HELP = `
@@ -38,19 +60,31 @@ The trace is JSON Lines, plain or gzipped, one request a row, in one of two form
 Timestamps are milliseconds. hash_ids holds one number for each block of the prompt (512 tokens, or
 256 characters); the same number stands for the same block with the same text before it.
 
+With --utilisation or --prefill-rate each worker computes prompts one after the other at a fixed rate, and the
+table shows delays: from the arrival of a request to the end of its prefill. --utilisation takes the rate at
+which workers would be that busy if each took its turn; it holds the trace in memory. In a trace of
+characters the rate is in characters, and four of them count as a token of the answer.
+
 Policies:
-  round-robin   in turn
-  random        any worker
-  least-loaded  the worker that has had the fewest blocks to compute
-  prefix-hash   by a hash of the first blocks of the prompt (--prefix-blocks), without any state
-  cache-aware   the worker that holds most of the prompt, if that is more than --match-threshold,
-                else the least loaded
+  kv              where the first token comes soonest, with a tax on prefill that another worker would have spared
+  latency-first   the same with the least tax
+  cache-first     the same with a high tax
+  dynamo          by the cost function of NVIDIA Dynamo's router
+  cache-aware     the worker that holds most of the prompt, if that is more than --match-threshold,
+                  else the one that has had the fewest blocks to compute
+  prefix-hash     by a hash of the first blocks of the prompt (--prefix-blocks), without any state
+  session-pin     where the session's last request was sent
+  least-loaded    the worker with the least prefill to do
+  power-of-two    of two workers drawn at random the one with fewer requests
+  round-robin     in turn
+  random          any worker
+  longest-prefix  the worker that holds most of the prompt, whatever its load: a trap, shown as such
 
 Exit code: 0 when all went well, 1 when the trace cannot be read, 2 when the command is wrong.`;
 
 /** Adds `kvroute replay` to the program. */
 export function addReplay(program: Command, io: CliIo): void {
-  const { workers, blocks, policy, prefixBlocks, matchThreshold, seed } = REPLAY_DEFAULTS;
+  const { workers, blocks, policy, prefixBlocks, matchThreshold, seed, decodeMsPerToken } = REPLAY_DEFAULTS;
   program
     .command("replay")
     .summary("show what each routing policy would have done for a trace")
@@ -66,6 +100,19 @@ export function addReplay(program: Command, io: CliIo): void {
     .option("--prefix-blocks <count>", "blocks that prefix-hash hashes", count(1, PREFIX_BLOCKS_MAX), prefixBlocks)
     .option("--match-threshold <part>", "match that cache-aware asks for", decimal(0, 1), matchThreshold)
     .option("--seed <number>", "seeds whatever is random", count(0, Number.MAX_SAFE_INTEGER), seed)
+    .addOption(
+      new Option("--utilisation <part>", "let prefill take time: how busy taking turns would keep the workers")
+        .argParser(decimal(0, UTILISATION_MAX, true))
+        .conflicts("prefillRate"),
+    )
+    .option("--prefill-rate <tokens>", "the same: tokens a second and worker", decimal(0, PREFILL_RATE_MAX, true))
+    .option(
+      "--decode-ms-per-token <ms>",
+      "how long answers take",
+      decimal(0, DECODE_MS_PER_TOKEN_MAX),
+      decodeMsPerToken,
+    )
+    .option("--closed-loop", "let a request wait for the answer to the one before it in its session")
     .option("--skip-bad", "leave bad rows out, and count them, instead of stopping")
     .option("--json", "print one JSON object instead of the table")
     .addHelpText("after", HELP)
@@ -98,6 +145,7 @@ export async function replayInput(
       workers,
       blocksPerWorker,
       seed,
+      timing: timingOf(settings),
       now: () => io.now(),
     });
     const context = { trace, traceName: input.name, workers, blocksPerWorker, seed, skipped, firstSkipped };
@@ -105,4 +153,14 @@ export async function replayInput(
   } finally {
     progress.stop();
   }
+}
+
+/** @throws {OptionError} `KVROUTE_OPTION` if a closed loop is asked for without a rate */
+function timingOf(settings: ReplaySettings): ReplayTiming | undefined {
+  const { utilisation, prefillRate, decodeMsPerToken, closedLoop } = settings;
+  if (utilisation !== undefined || prefillRate !== undefined) {
+    return { utilisation, prefillRate, decodeMsPerToken, closedLoop };
+  }
+  if (closedLoop !== true) return undefined;
+  throw new OptionError("--closed-loop needs --utilisation or --prefill-rate: without them answers take no time.");
 }
