@@ -1,3 +1,4 @@
+import { keyOf } from "../../src/selection/events/event.js";
 import type { EngineHash, KvEvent } from "../../src/selection/events.js";
 
 /** A prompt in blocks of `BLOCK` tokens. */
@@ -18,8 +19,8 @@ export interface Published {
   readonly events: readonly KvEvent[];
 }
 
-/** How an engine writes its hashes. */
-export type HashForm = "unsigned" | "signed" | "bytes";
+/** How an engine writes its hashes; the same one now signed and now unsigned, if need be. */
+export type HashForm = "unsigned" | "signed" | "mixed" | "bytes";
 
 /** Whether an engine announces chains whole, or block by block with the last one first, over several messages. */
 export type Order = "in order" | "backwards";
@@ -35,6 +36,7 @@ export class FakeEngine {
   #pending: KvEvent[] = [];
   #sent: Published[] = [];
   #seq = 0;
+  #isSigned = false;
   #ts = 1_000;
 
   /** @param keep messages that are kept for replays */
@@ -87,7 +89,13 @@ export class FakeEngine {
     if (victims.length === 0) return;
     for (const identity of victims) this.#held.delete(identity);
     const blockHashes = [...new Set(victims)].map((identity) => this.#hashOf(identity));
-    this.#pending.push({ type: "removed", blockHashes, medium: "GPU", groupIdx: null });
+    const names = new Set(blockHashes.map(keyOf));
+    const announces = (event: KvEvent) =>
+      event.type === "stored" && event.blockHashes.some((hash) => names.has(keyOf(hash)));
+    const stored = this.#pending.map(announces).lastIndexOf(true);
+    // Backwards, so that it comes between a block and its parent: as soon as nothing announces the victims any more.
+    const at = this.#order === "in order" ? this.#pending.length : stored + 1;
+    this.#pending.splice(at, 0, { type: "removed", blockHashes, medium: "GPU", groupIdx: null });
   }
 
   /** Says that a block is removed that is not held. */
@@ -143,7 +151,8 @@ export class FakeEngine {
     this.#names.set(identity, number);
     const bits = BigInt.asUintN(64, BigInt(number + 1) * 0x9e3779b97f4a7c15n);
     if (this.#form === "bytes") return `0x${bits.toString(16).padStart(64, "0")}`;
-    return this.#form === "signed" ? BigInt.asIntN(64, bits) : bits;
+    if (this.#form === "mixed") this.#isSigned = !this.#isSigned;
+    return this.#form === "signed" || this.#isSigned ? BigInt.asIntN(64, bits) : bits;
   }
 }
 

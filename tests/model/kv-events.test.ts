@@ -6,7 +6,7 @@ import { RealIndex } from "./kv-event-index.js";
 import { type Kinship, Network, type Setting, type Step } from "./kv-event-network.js";
 
 const engine = fc.constantFrom<0 | 1>(0, 1);
-const form = fc.constantFrom<HashForm>("unsigned", "signed", "bytes");
+const form = fc.constantFrom<HashForm>("unsigned", "signed", "mixed", "bytes");
 const order = fc.constantFrom<Order>("in order", "backwards");
 const setting: fc.Arbitrary<Setting> = fc.record({
   kinship: fc.constantFrom<Kinship>("ranks", "workers"),

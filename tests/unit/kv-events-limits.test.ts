@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { ArgumentTypeError, KvrouteError } from "../../src/errors.js";
 import { weighEvent } from "../../src/selection/events/event.js";
 import { MESSAGE_BYTES } from "../../src/selection/events/rank-feed.js";
+import { GROUPS_MAX } from "../../src/selection/events/tiers.js";
 import { weighWaiting } from "../../src/selection/events/waiting.js";
 import {
   type CachedTokens,
@@ -9,7 +10,7 @@ import {
   type KvEventFeedOptions,
   type NumberedBatch,
 } from "../../src/selection/events.js";
-import { a0, a1, b0, lone, Stage, stored } from "../model/kv-event-stage.js";
+import { a0, a1, b0, lone, removed, Stage, stored } from "../model/kv-event-stage.js";
 
 const codeOf = (call: () => unknown) => {
   try {
@@ -68,6 +69,18 @@ describe("a limit", () => {
     stage.feed.replayEnded(a0);
     expect(stage.feed.status(a0)).toMatchObject({ state: "live", next: 4 });
     expect([1, 2, 3, 4].map((n) => stage.overlap(a0, [n, n]))).toEqual([1, 1, 1, 1]);
+  });
+
+  test(`${GROUPS_MAX} groups of a rank are known: blocks of one more are not indexed, as their removals would go unheard`, () => {
+    const stage = new Stage();
+    const block = (groupIdx: number, specKind: string) =>
+      stored([BigInt(groupIdx + 1)], [groupIdx, groupIdx], { groupIdx, specKind });
+    for (let group = 0; group < GROUPS_MAX - 1; group++) stage.apply(a0, group, block(group, "mamba"));
+    const [last, beyond] = [GROUPS_MAX - 1, GROUPS_MAX];
+    stage.apply(a0, last, block(last, "full_attention"), block(beyond, "full_attention"));
+    expect([last, beyond].map((group) => stage.overlap(a0, [group, group]))).toEqual([1, 0]);
+    stage.apply(a0, beyond, removed([BigInt(last + 1)], { groupIdx: last }));
+    expect(stage.index.size.entries).toBe(0);
   });
 
   test("maxRanks holds, and a rank that goes makes room", () => {

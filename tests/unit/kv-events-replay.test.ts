@@ -34,6 +34,57 @@ describe("an engine that was running before", () => {
   });
 });
 
+describe("a rank after a reset", () => {
+  const reset = () => {
+    const stage = new Stage();
+    for (const seq of [0, 1]) stage.apply(a0, seq, lone(seq + 1));
+    stage.feed.reset(a0);
+    return stage;
+  };
+
+  test("has a gap until the replay has ended, for what it brings may not be all", () => {
+    const stage = reset();
+    stage.replay(a0, 0, lone(1));
+    expect(stage.feed.status(a0)).toMatchObject({
+      state: "gap",
+      reason: "Batch 1 and perhaps more is missing, and a replay was asked for.",
+    });
+    stage.replay(a0, 1, lone(2));
+    stage.feed.replayEnded(a0);
+    expect(stage.feed.status(a0)).toMatchObject({ state: "live", next: 2 });
+    expect(stage.changes.map(({ state }) => state)).toEqual(["gap", "live"]);
+  });
+
+  test("is live as soon as a live batch follows on what the replay brought", () => {
+    const stage = reset();
+    for (const seq of [0, 1]) stage.replay(a0, seq, lone(seq + 1));
+    expect(stage.state(a0)).toBe("gap");
+    stage.apply(a0, 2, lone(3));
+    expect(stage.feed.status(a0)).toMatchObject({ state: "live", next: 3 });
+  });
+
+  test("is untrusted when the replay brings nothing, until the engine's first batch shows that there was nothing", () => {
+    const stage = reset();
+    stage.feed.replayEnded(a0);
+    expect(stage.feed.status(a0)).toMatchObject({
+      state: "untrusted",
+      reason: "What the engine holds is unknown since the reset: no replay brought it.",
+    });
+    stage.apply(a0, 0, lone(1));
+    expect(stage.state(a0)).toBe("live");
+  });
+
+  test("is untrusted at once when nobody can ask for a replay", () => {
+    const stage = new Stage({ onReplayNeeded: undefined });
+    stage.apply(a0, 0, lone(1));
+    stage.feed.reset(a0);
+    expect(stage.state(a0)).toBe("untrusted");
+    stage.apply(a0, 1, lone(2));
+    expect(stage.feed.status(a0)).toMatchObject({ state: "untrusted" });
+    expect(stage.feed.status(a0)?.reason).toContain("Batch 0 is lost");
+  });
+});
+
 describe("a replay", () => {
   test("that brings a part is asked for again from where it stopped", () => {
     const stage = new Stage();

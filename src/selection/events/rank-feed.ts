@@ -105,7 +105,8 @@ export class RankFeed implements StreamSink<Message> {
 
   lost(first: number, last: number): void {
     this.#view.clear();
-    this.#loss = `Batches ${first} to ${last} are lost: no replay brought them. What was known is cleared, and what came since may lack blocks.`;
+    const batches = first === last ? `Batch ${first} is` : `Batches ${first} to ${last} are`;
+    this.#loss = `${batches} lost: no replay brought them. What was known is cleared, and what came since may lack blocks.`;
     this.#context.counters.lostBatches += last - first + 1;
   }
 
@@ -136,16 +137,20 @@ export class RankFeed implements StreamSink<Message> {
     this.#isTelling = false;
   }
 
-  #describeGap(): string {
-    const { next, highest, isAsking } = this.#sequencer;
-    if (!isAsking) return `Batch ${next} is missing: the index refused it.`;
-    const missing = highest < 0 ? "Everything" : `Batch ${next} and perhaps more before batch ${highest}`;
-    return `${missing} is missing, and a replay was asked for.`;
+  #judgeStream(): readonly [KvFeedState, string | null] {
+    const { next, highest, hasGap, isBlind, isAsking } = this.#sequencer;
+    if (isAsking && (hasGap || isBlind)) {
+      const more = hasGap ? ` before batch ${highest}` : "";
+      const missing = highest < 0 ? "Everything" : `Batch ${next} and perhaps more${more}`;
+      return ["gap", `${missing} is missing, and a replay was asked for.`];
+    }
+    if (hasGap) return ["gap", `Batch ${next} is missing: the index refused it.`];
+    if (isBlind) return ["untrusted", "What the engine holds is unknown since the reset: no replay brought it."];
+    return this.#loss === null ? ["live", null] : ["untrusted", this.#loss];
   }
 
   #judge(): readonly [KvFeedState, string | null] {
     const { foreignBlockSize } = this.#view;
-    const { isBehind } = this.#sequencer;
     const { mismatch } = this.#prediction;
     if (foreignBlockSize !== null) {
       const { blockSize } = this.#context;
@@ -154,9 +159,8 @@ export class RankFeed implements StreamSink<Message> {
         `Expected blocks of ${blockSize} tokens, got some of ${foreignBlockSize}, which are left out.`,
       ];
     }
-    if (isBehind) return ["gap", this.#describeGap()];
-    if (this.#loss !== null) return ["untrusted", this.#loss];
-    if (mismatch === null) return ["live", null];
+    const stream = this.#judgeStream();
+    if (stream[0] !== "live" || mismatch === null) return stream;
     const { predicted, actual } = mismatch;
     return [
       "prediction-mismatch",

@@ -47,6 +47,8 @@ export class Sequencer<M extends Numbered> {
   /** The first number of the replay that was asked for and has not ended. */
   #asked: number | null = null;
   #toAsk: number | null = null;
+  /** Whether nothing has shown how far the publisher is, since the reset. */
+  #isBlind = false;
 
   constructor(sink: StreamSink<M>, maxBytes: number) {
     this.#sink = sink;
@@ -73,9 +75,14 @@ export class Sequencer<M extends Numbered> {
     return this.#ahead.size;
   }
 
-  /** Tells whether messages are missing, or everything that was before a reset. */
-  get isBehind(): boolean {
-    return this.#hasGap || (this.#asked !== null && this.#newest === null);
+  /** Tells whether messages are missing. */
+  get hasGap(): boolean {
+    return this.#next <= this.highest;
+  }
+
+  /** Tells whether it is unknown since a reset how far the publisher is: no live message came, and no replay ended. */
+  get isBlind(): boolean {
+    return this.#isBlind;
   }
 
   /** Takes a message, and all that wait for it. */
@@ -85,12 +92,13 @@ export class Sequencer<M extends Numbered> {
       this.#restart(message);
       this.#sink.restarted();
     }
-    const { seq, ts } = message;
+    const { seq, ts, replayed } = message;
+    if (!replayed) this.#isBlind = false;
     if (seq > this.highest) this.#newest = { seq, ts };
     if (seq === 0) this.#firstTs = ts;
     const reception = this.#take(message);
     this.#drain();
-    if (this.#asked === null && this.#hasGap) this.#ask(this.#next);
+    if (this.#asked === null && this.hasGap) this.#ask(this.#next);
     return reception;
   }
 
@@ -103,6 +111,7 @@ export class Sequencer<M extends Numbered> {
     this.#newest = null;
     this.#firstTs = undefined;
     this.#turn = null;
+    this.#isBlind = true;
     this.#ask(0);
   }
 
@@ -118,12 +127,9 @@ export class Sequencer<M extends Numbered> {
     const from = this.#asked;
     if (from === null) return;
     this.#asked = null;
-    if (this.#hasGap && this.#next === from) this.#giveUp();
-    if (this.#hasGap) this.#ask(this.#next);
-  }
-
-  get #hasGap(): boolean {
-    return this.#next <= this.highest;
+    if (this.#newest !== null) this.#isBlind = false;
+    if (this.hasGap && this.#next === from) this.#giveUp();
+    if (this.hasGap) this.#ask(this.#next);
   }
 
   #take(message: M): Reception {

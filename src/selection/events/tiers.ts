@@ -31,8 +31,8 @@ export function isElsewhere(locality: string | null | undefined): boolean {
 /** Kinds of attention that need the whole prefix, so that the blocks of one group tell how much of a prompt is held. */
 const WHOLE_PREFIX: ReadonlySet<string> = new Set(["full_attention", "mla_attention", "sink_full_attention"]);
 
-/** Groups of layers to remember for each rank; models have a handful. */
-const GROUPS_MAX = 64;
+/** Groups of layers to remember for each rank; models have a handful. Blocks of others are not indexed. */
+export const GROUPS_MAX = 64;
 
 interface Group {
   readonly groupIdx: number | null;
@@ -56,8 +56,9 @@ export class GroupFilter {
       return groupIdx === null || (this.#whole.get(groupIdx) ?? groupIdx === 0);
     }
     const whole = WHOLE_PREFIX.has(specKind);
-    if (groupIdx !== null && (this.#whole.size < GROUPS_MAX || this.#whole.has(groupIdx)))
-      this.#whole.set(groupIdx, whole);
+    if (groupIdx === null) return whole;
+    if (this.#whole.size >= GROUPS_MAX && !this.#whole.has(groupIdx)) return false; // its removals would go unheard
+    this.#whole.set(groupIdx, whole);
     return whole;
   }
 
