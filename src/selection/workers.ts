@@ -1,3 +1,4 @@
+import { BookedBlocks } from "../core/booked-blocks.js";
 import type { WorkerId, WorkerWithDpRank } from "../core/keys.js";
 import { type WorkerKey, workerKey } from "../core/worker-key.js";
 import { ArgumentRangeError, SelectionLimitError, UnknownWorkerError } from "../errors.js";
@@ -30,6 +31,7 @@ export interface WorkerCatalogOptions {
 export const WORKERS_DEFAULT = 16_384;
 export const PARTITIONS_DEFAULT = 1_024;
 const LIMIT_MAX = 16_777_215;
+const SPARE_BLOCKS_MAX = 8;
 
 /** Who wants to know of ranks that come and go: of one that has gone it forgets all it knows. */
 export interface CatalogListener {
@@ -50,6 +52,8 @@ export class WorkerCatalog {
   readonly #listener: CatalogListener;
   readonly #entries = new Map<WorkerKey, WorkerEntry>();
   readonly #partitions = new Map<string, Map<string, Partition>>();
+  /** Tables of partitions that have closed: adapters come and go, and an instance of the core is dear to make. */
+  readonly #spareBlocks: BookedBlocks[] = [];
   #partitionCount = 0;
 
   /** @throws {ArgumentRangeError} `KVROUTE_ARGUMENT_RANGE` if a limit is out of range */
@@ -184,10 +188,10 @@ export class WorkerCatalog {
       return known.record();
     }
     const partition = this.#openPartition(settings);
-    if (known !== undefined) this.#removeEntry(known);
     const entry = new WorkerEntry(settings, partition);
+    partition.entries.add(entry); // first, lest the partition close with the worker that it moves from
+    if (known !== undefined) this.#removeEntry(known);
     this.#entries.set(workerKey(settings.workerId), entry);
-    partition.entries.add(entry);
     this.#align(entry);
     return entry.record();
   }
@@ -214,7 +218,12 @@ export class WorkerCatalog {
     if (this.#partitionCount >= this.#maxPartitions) {
       throw new SelectionLimitError("KVROUTE_CATALOG_FULL", "partitions (maxPartitions)", this.#maxPartitions);
     }
-    const partition = new Partition(modelName, routingGroup, this.#requireEndpoint);
+    const partition = new Partition(
+      modelName,
+      routingGroup,
+      this.#requireEndpoint,
+      this.#spareBlocks.pop() ?? new BookedBlocks(),
+    );
     const groups = this.#partitions.get(modelName);
     if (groups === undefined) this.#partitions.set(modelName, new Map([[routingGroup, partition]]));
     else groups.set(routingGroup, partition);
@@ -227,7 +236,9 @@ export class WorkerCatalog {
     groups?.delete(partition.routingGroup);
     if (groups?.size === 0) this.#partitions.delete(partition.modelName);
     this.#partitionCount--;
-    partition.dispose();
+    const { blocks } = partition;
+    if (this.#spareBlocks.length < SPARE_BLOCKS_MAX && blocks.size.entries === 0) this.#spareBlocks.push(blocks);
+    else blocks.dispose();
   }
 }
 

@@ -189,12 +189,12 @@ describe("a booking", () => {
   test("grows with its output, and decays as it is told", () => {
     const stage = booked();
     stage.service.outputBlock("s");
-    expect(stage.loads().a?.blocks).toBe(4);
+    expect(stage.loads()["a"]?.blocks).toBe(4);
     stage.service.outputBlock("s", 0.5);
-    expect(stage.loads().a?.blocks).toBe(2.5); // five blocks, each counting half
+    expect(stage.loads()["a"]?.blocks).toBe(2.5); // five blocks, each counting half
     stage.service.reserve({ selectionId: "t", workerId: "a", tokenIds: prompt(3) });
     stage.service.outputBlock("s", 0.5);
-    expect(stage.loads().a?.blocks).toBe(4.5); // three shared blocks count whole, three of output half
+    expect(stage.loads()["a"]?.blocks).toBe(4.5); // three shared blocks count whole, three of output half
     expect(() => stage.service.outputBlock("s", 1.5)).toThrow(code("KVROUTE_ARGUMENT_RANGE", 400));
     stage.service.free("s");
     stage.service.free("t");

@@ -1,4 +1,4 @@
-import { BookedBlocks } from "../../core/booked-blocks.js";
+import type { BookedBlocks } from "../../core/booked-blocks.js";
 import type { WorkerWithDpRank } from "../../core/keys.js";
 import { type WorkerKey, workerKey } from "../../core/worker-key.js";
 import type { RoutingPartition } from "../cache/types.js";
@@ -8,7 +8,6 @@ import { WorkerRow } from "./row.js";
 
 /** The workers that serve one model in one group, and what is booked on them. It exists while it has workers. */
 export class Partition implements RoutingPartition {
-  readonly blocks: BookedBlocks;
   readonly load: BookedLoad;
   /** In the order of registration. */
   readonly entries = new Set<WorkerEntry>();
@@ -22,9 +21,9 @@ export class Partition implements RoutingPartition {
     readonly modelName: string,
     readonly routingGroup: string,
     readonly requiresEndpoint: boolean,
+    readonly blocks: BookedBlocks,
   ) {
-    this.blocks = new BookedBlocks();
-    this.load = new BookedLoad(this.blocks);
+    this.load = new BookedLoad(blocks);
   }
 
   /** Finds the row of a worker's rank. */
@@ -61,10 +60,6 @@ export class Partition implements RoutingPartition {
     this.blockSize ??= entries.find(({ settings }) => settings.blockSize !== undefined)?.settings.blockSize;
     for (const entry of entries) entry.isSchedulable = !entry.isDraining && entry.reasons().length === 0;
     this.schedulable = entries.filter((entry) => entry.isSchedulable).flatMap(({ rows }) => rows);
-  }
-
-  dispose(): void {
-    this.blocks.dispose();
   }
 
   // A worker that joins has computed nothing yet: policies that even out what all have computed would send it everything
