@@ -22,7 +22,7 @@ export interface Published {
 /** How an engine writes its hashes; the same one now signed and now unsigned, if need be. */
 export type HashForm = "unsigned" | "signed" | "mixed" | "bytes";
 
-/** Whether an engine announces chains whole, or block by block with the last one first, over several messages. */
+/** Whether an engine announces chains whole, or in pairs of blocks with the last one first, over several messages. */
 export type Order = "in order" | "backwards";
 
 /** An engine that caches the blocks of prompts, says so, and keeps what it said for replays. */
@@ -53,7 +53,9 @@ export class FakeEngine {
     if (first < 0) return;
     for (const identity of path) this.#held.add(identity);
     if (this.#order === "in order") this.#announce(prompt, path, first, path.length);
-    else for (let block = path.length - 1; block >= first; block--) this.#announce(prompt, path, block, block + 1);
+    else {
+      for (let end = path.length; end > first; end -= 2) this.#announce(prompt, path, Math.max(first, end - 2), end);
+    }
   }
 
   /** Says that the blocks of a prompt from `first` to before `end` are stored. */
