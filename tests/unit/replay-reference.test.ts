@@ -1,16 +1,9 @@
-import { createReadStream, existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { gunzip, webStreamOf } from "../../src/node/bytes.js";
 import { cacheAware, leastLoaded, prefixHash, random, roundRobin } from "../../src/selection/policy.js";
 import { replay } from "../../src/sim/replay.js";
-import { readTrace } from "../../src/sim/trace.js";
+import { AGENT, areThere, CONVERSATION, requests } from "./replay-shared-traces.js";
 
-// The only place that reads the shared traces. Figures: their README, measured with an independent simulation.
-const TRACES = fileURLToPath(new URL("../../../shared/traces/", import.meta.url));
-const CONVERSATION = `${TRACES}mooncake-conversation.jsonl.gz`;
-const isThere = existsSync(CONVERSATION);
-if (!isThere) console.log("Skipped: the figures of the Mooncake trace, since ../shared/traces is not there.");
+// The figures of the traces' README, measured with an independent simulation without time.
 
 const POINT = 0.01;
 
@@ -68,9 +61,7 @@ const SETTINGS: readonly Setting[] = [
   },
 ];
 
-const requests = (file: string) => readTrace(webStreamOf(createReadStream(file)), { name: file, gunzip });
-
-describe.skipIf(!isThere)("the Mooncake conversation trace", () => {
+describe.skipIf(!areThere)("the Mooncake conversation trace", () => {
   test.each(SETTINGS)(
     "on $workers workers with $blocksPerWorker blocks each gives the reference's figures",
     async ({ workers, blocksPerWorker, tolerance, cells }) => {
@@ -96,10 +87,10 @@ describe.skipIf(!isThere)("the Mooncake conversation trace", () => {
   });
 });
 
-describe.skipIf(!isThere)("the agent trace", () => {
+describe.skipIf(!areThere)("the agent trace", () => {
   test("has 746 requests, 55 of them without a full block", async () => {
     const options = { policies: [cacheAware()], workers: 4, blocksPerWorker: 4_000, now: () => 0 };
-    const report = await replay(requests(`${TRACES}agent-magagent-blocks.jsonl.gz`), options);
+    const report = await replay(requests(AGENT), options);
     expect(report).toMatchObject({ requests: 746, emptyRequests: 55 });
   });
 });
