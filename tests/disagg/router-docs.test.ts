@@ -8,7 +8,7 @@ const page = readFileSync(new URL("../../docs/disagg.md", import.meta.url), "utf
 function documented(title: string): Record<string, number> {
   const section = page.split(`### ${title}\n`)[1]?.split("\n#")[0] ?? "";
   const limits: Record<string, number> = {};
-  for (const [, names, fallback] of section.matchAll(/^\| (`[^|]+`) \| ([\d,]*) \| .+ \|$/gm)) {
+  for (const [, names, fallback] of section.matchAll(/^\| (`[^|]+`) \| ([\d,]*) ?\| .+ \|$/gm)) {
     for (const [, name] of (names as string).matchAll(/`(\w+)`/g)) {
       const shared = ROUTER_LIMITS[name as keyof typeof ROUTER_LIMITS];
       limits[name as string] = fallback ? Number(fallback.replaceAll(",", "")) : (shared[0] as number);

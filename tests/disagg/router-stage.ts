@@ -8,6 +8,7 @@ import {
   type PrefillWorkerOptions,
 } from "../../src/disagg/index.js";
 import { MemoryNetwork, type MemoryNetworkOptions } from "../../src/transport/memory.js";
+import type { Envelope } from "../../src/transport/types.js";
 import { VirtualClock } from "./router-clock.js";
 import { decodeStep, prefill } from "./router-model.js";
 
@@ -121,3 +122,18 @@ export function expectIdle(worker: PrefillWorker | DecodeWorker): void {
 }
 
 export const prompt = (...tokens: number[]): BigInt64Array => BigInt64Array.from(tokens, BigInt);
+
+/** Records every message that is sent. */
+export function recorded(plan: Plan = {}): { stage: Stage; sent: Envelope[] } {
+  const sent: Envelope[] = [];
+  const stage = new Stage({ ...plan, network: () => ({ loses: (envelope) => sent.push(envelope) === 0 }) });
+  return { stage, sent };
+}
+
+/** The code of an error. */
+export const codeOf = (error: unknown): unknown => (error as { code?: unknown }).code;
+
+/** A step function that goes on for ever. */
+export const endless = { decodeStep: (_kv: Uint8Array, _last: bigint, position: number) => BigInt(position) };
+
+export const never = (): Promise<never> => new Promise(() => {});
