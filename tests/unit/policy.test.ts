@@ -5,14 +5,24 @@ import {
   cacheAware,
   createPolicy,
   leastLoaded,
+  longestPrefix,
   POLICY_NAMES,
-  type Policy,
   type PolicyName,
-  prefixHash,
+  powerOfTwo,
   random,
   roundRobin,
 } from "../../src/selection/policy.js";
-import { candidate, countChoices, expectEven, type Figures, fleet, noChance, request, seeded } from "./policy-stage.js";
+import {
+  candidate,
+  chosen,
+  countChoices,
+  expectEven,
+  type Figures,
+  fleet,
+  noChance,
+  request,
+  seeded,
+} from "./policy-stage.js";
 
 describe("every policy", () => {
   test("chooses one of the candidates", () => {
@@ -84,18 +94,80 @@ describe("round-robin", () => {
     const turns = [3, 3, 2, 2, 4, 4, 4, 1].map((n) => policy.choose(fleet(n), request(1), noChance).index);
     expect(turns).toEqual([0, 1, 0, 1, 2, 3, 0, 0]);
   });
+
+  test("gives turns by weight, spread among those of the others", () => {
+    const policy = roundRobin();
+    const workers = [4, 1, 1].map((weight, id) => candidate({ id, weight }));
+    const turns = Array.from({ length: 12 }, () => policy.choose(workers, request(1), noChance).index);
+    expect(turns).toEqual([0, 0, 1, 0, 2, 0, 0, 0, 1, 0, 2, 0]);
+  });
+
+  test("gives exact shares of every round of turns, whatever the weights", () => {
+    const weights = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 6 });
+    fc.assert(
+      fc.property(weights, (list) => {
+        const workers = list.map((weight, id) => candidate({ id, weight }));
+        const round = list.reduce((sum, weight) => sum + weight, 0);
+        const counts = countChoices(roundRobin(), workers, 2 * round, request(1), noChance);
+        const isEqual = list.every((weight) => weight === list[0]);
+        expect(counts).toEqual(isEqual ? list.map(() => (2 * round) / list.length) : list.map((weight) => 2 * weight));
+      }),
+    );
+  });
+
+  test("goes on by weight when workers come and go, and a worker that returns has nothing saved up", () => {
+    const policy = roundRobin();
+    const all = [1, 3, 1].map((weight, id) => candidate({ id, weight }));
+    const without = all.slice(0, 2);
+    const lists = [all, all, ...Array.from({ length: 40 }, () => without), all, all, all, all, all];
+    const turns = lists.map((list) => chosen(policy, list).workerId);
+    const last = turns.slice(-5);
+    expect(last.filter((id) => id === 2)).toHaveLength(1);
+    expect(turns.slice(2, 42).filter((id) => id === 0)).toHaveLength(10);
+  });
 });
 
 describe("random", () => {
   test("gives every worker the same share", () => {
     expectEven(countChoices(random(), fleet(8), 80_000), 0.03);
   });
+
+  test("gives a worker of twice the weight twice the share", () => {
+    const workers = [1, 2, 0.5, 0.5].map((weight) => candidate({ weight }));
+    const [one, two, ...halves] = countChoices(random(), workers, 80_000) as [number, number, ...number[]];
+    expectEven([one, two / 2, ...halves.map((count) => 2 * count)], 0.04);
+  });
+
+  test("draws as if there were no weights where all are equal", () => {
+    for (let seed = 0; seed < 50; seed++) {
+      const draws = [1, 4].map((weight) => countChoices(random(), fleet(7, { weight }), 20, request(1), seeded(seed)));
+      expect(draws[1]).toEqual(draws[0]);
+    }
+  });
 });
 
 describe("least-loaded", () => {
-  test("chooses the fewest missed blocks, without chance where there is no tie", () => {
-    const workers = [5, 3, 9].map((missedBlocks) => candidate({ missedBlocks }));
-    expect(leastLoaded().choose(workers, request(1), noChance).index).toBe(1);
+  const least = (...workers: Figures[]): number =>
+    leastLoaded().choose(
+      workers.map((one) => candidate(one)),
+      request(1),
+      noChance,
+    ).index;
+
+  test("chooses the least prefill outstanding, then the least recent work, then the fewest missed blocks", () => {
+    expect(least({ activePrefillTokens: 9, recentTokens: 1 }, { activePrefillTokens: 8, recentTokens: 99 })).toBe(1);
+    expect(least({ recentTokens: 9, missedBlocks: 1 }, { recentTokens: 8, missedBlocks: 99 })).toBe(1);
+    expect(least({ missedBlocks: 5 }, { missedBlocks: 3 }, { missedBlocks: 9 })).toBe(1);
+  });
+
+  test("compares only those with the least outstanding by what comes after it", () => {
+    expect(least({ activePrefillTokens: 9 }, { recentTokens: 5 }, { recentTokens: 4, missedBlocks: 7 })).toBe(2);
+  });
+
+  test("lets a worker of twice the weight have twice as much of each", () => {
+    expect(least({ activePrefillTokens: 9, weight: 2 }, { activePrefillTokens: 5 })).toBe(0);
+    expect(least({ recentTokens: 9, weight: 2 }, { recentTokens: 5 })).toBe(0);
+    expect(least({ missedBlocks: 9, weight: 2 }, { missedBlocks: 5 })).toBe(0);
   });
 
   test("shares ties evenly among the tied", () => {
@@ -106,99 +178,48 @@ describe("least-loaded", () => {
   });
 });
 
-describe("prefix-hash", () => {
-  const hash64 = fc.bigInt(0n, 2n ** 64n - 1n);
-  const prompts = fc.array(hash64, { minLength: 1, maxLength: 5 });
-  const ids = fc.uniqueArray(fc.oneof(fc.nat(), fc.string()), { minLength: 2, maxLength: 9 });
-  const chosen = (policy: Policy, workers: readonly Candidate[], prompt: readonly bigint[]): Candidate =>
-    workers[policy.choose(workers, request(...prompt), noChance).index] as Candidate;
+describe("power-of-two", () => {
+  test("draws two different workers with the same probability each, and takes the one with fewer active requests", () => {
+    const workers = [0, 1, 2, 3].map((activeRequests) => candidate({ activeRequests }));
+    const counts = countChoices(powerOfTwo(), workers, 60_000);
+    const expected = [3 / 6, 2 / 6, 1 / 6, 0]; // of six pairs, those in which it has the fewest
+    for (const [at, count] of counts.entries())
+      expect(Math.abs(count / 60_000 - (expected[at] as number))).toBeLessThan(0.01);
+  });
 
-  test("sends the same prefix to the same worker, whatever follows", () => {
-    fc.assert(
-      fc.property(hash64, hash64, prompts, prompts, (first, second, left, right) => {
-        const policy = prefixHash({ prefixBlocks: 2 });
-        const one = chosen(policy, fleet(8), [first, second, ...left]);
-        expect(chosen(policy, fleet(8), [first, second, ...right]).worker).toEqual(one.worker);
-      }),
+  test("compares active requests for the weight", () => {
+    const workers = [candidate({ activeRequests: 3, weight: 2 }), candidate({ activeRequests: 2 })];
+    expect(countChoices(powerOfTwo(), workers, 100)).toEqual([100, 0]);
+  });
+
+  test("shares the work of equal workers evenly, and chooses a lone one", () => {
+    expectEven(countChoices(powerOfTwo(), fleet(5), 50_000), 0.04);
+    expect(countChoices(powerOfTwo(), fleet(1), 10)).toEqual([10]);
+  });
+});
+
+describe("longest-prefix", () => {
+  test("chooses who holds most of the prompt, whatever its load, ties at random", () => {
+    const workers = [0, 2, 1, 2].map((overlapBlocks) =>
+      candidate({ overlapBlocks, activePrefillTokens: 9 ** 9 * overlapBlocks }),
     );
+    const [none, first, less, second] = countChoices(longestPrefix(), workers, 20_000, request(1, 2, 3));
+    expect([none, less]).toEqual([0, 0]);
+    expectEven([first, second] as number[], 0.04);
   });
 
-  test("looks at every one of the first blocks, and at what a short prompt has", () => {
-    const workers = fleet(64);
-    const policy = prefixHash({ prefixBlocks: 3 });
-    const spread = (promptOf: (key: bigint) => bigint[]): number =>
-      new Set(Array.from({ length: 64 }, (_, key) => chosen(policy, workers, promptOf(BigInt(key))).worker.workerId))
-        .size;
-    expect(spread((key) => [key])).toBeGreaterThan(30);
-    expect(spread((key) => [1n, key])).toBeGreaterThan(30);
-    expect(spread((key) => [1n, 2n, key])).toBeGreaterThan(30);
-    expect(spread((key) => [key << 32n])).toBeGreaterThan(30);
-    expect(spread((key) => [1n, 2n, 3n, key])).toBe(1);
-  });
-
-  test("moves only the prompts of a worker that goes", () => {
-    fc.assert(
-      fc.property(ids, fc.nat(), prompts, (names, which, prompt) => {
-        const policy = prefixHash();
-        const before = names.map((id) => candidate({ id }));
-        const gone = before[which % before.length] as Candidate;
-        const kept = chosen(policy, before, prompt);
-        fc.pre(kept !== gone);
-        const after = before.filter((one) => one !== gone);
-        expect(chosen(policy, after, prompt)).toBe(kept);
-      }),
-    );
-  });
-
-  test("does not depend on the order of the list, on the instance, or on what was chosen before", () => {
-    fc.assert(
-      fc.property(ids, prompts, prompts, (names, earlier, prompt) => {
-        const used = prefixHash();
-        chosen(used, fleet(3), earlier);
-        const workers = names.map((id) => candidate({ id }));
-        const reversed = names.map((id) => candidate({ id })).reverse();
-        expect(chosen(used, workers, prompt).worker).toEqual(chosen(prefixHash(), reversed, prompt).worker);
-      }),
-    );
-  });
-
-  test("gives every worker about the same share of many prefixes", () => {
-    const workers = fleet(8);
-    const counts = workers.map(() => 0);
-    const policy = prefixHash();
-    for (let key = 0; key < 80_000; key++) {
-      const { index } = policy.choose(workers, request(0, key), noChance);
+  test("is a trap: where all prompts begin alike, the first worker gets them all", () => {
+    const policy = longestPrefix();
+    const held = [0, 0, 0, 0];
+    const counts = [0, 0, 0, 0];
+    const context = seeded();
+    for (let number = 0; number < 100; number++) {
+      const workers = held.map((overlapBlocks, id) => candidate({ id, overlapBlocks }));
+      const { index } = policy.choose(workers, request(1, 100 + number), context);
+      held[index] = 1; // the system prompt is cached where it was computed
       counts[index] = (counts[index] as number) + 1;
     }
-    expectEven(counts, 0.03);
-  });
-
-  test('takes 1 and 1n for one worker, and "1" and other ranks for others', () => {
-    const policy = prefixHash();
-    const named = (figures: Figures): string =>
-      Array.from({ length: 64 }, (_, key) => {
-        const workers = [candidate({ id: "rival" }), candidate(figures)];
-        return policy.choose(workers, request(key), noChance).index;
-      }).join("");
-    expect(named({ id: 1 })).toBe(named({ id: 1n }));
-    expect(named({ id: 1 })).not.toBe(named({ id: "1" }));
-    expect(named({ id: 1 })).not.toBe(named({ id: 1, dpRank: 1 }));
-  });
-
-  test("spreads prompts without a full block at random", () => {
-    expectEven(countChoices(prefixHash(), fleet(8), 80_000, request()), 0.03);
-  });
-
-  test("refuses a number of blocks that is not a whole number from 1 to 65536", () => {
-    for (const prefixBlocks of [0, -1, 1.5, Number.NaN, 65_537]) {
-      expect(() => prefixHash({ prefixBlocks })).toThrow(
-        expect.objectContaining({
-          code: "KVROUTE_OPTION",
-          message: `Expected prefixBlocks to be a whole number from 1 to 65536, got ${prefixBlocks}.`,
-        }),
-      );
-    }
-    for (const prefixBlocks of [1, 65_536]) expect(prefixHash({ prefixBlocks }).name).toBe("prefix-hash");
+    expect(Math.max(...counts)).toBe(100);
   });
 });
 
@@ -230,6 +251,11 @@ describe("cache-aware", () => {
     const workers = [candidate({ missedBlocks: 0 }), candidate({ missedBlocks: 9, overlapBlocks: 1 })];
     expect(choose(0, workers)).toBe(1);
     expect(choose(1, [candidate({ missedBlocks: 0 }), candidate({ missedBlocks: 9, overlapBlocks: 10 })])).toBe(0);
+  });
+
+  test("lets a worker of twice the weight have twice the blocks", () => {
+    const workers = [candidate({ missedBlocks: 9, weight: 2 }), candidate({ missedBlocks: 5 })];
+    expect(choose(0.3, workers)).toBe(0);
   });
 
   test("sends a prompt without a full block to the least loaded worker", () => {
