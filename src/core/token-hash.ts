@@ -48,6 +48,7 @@ const NOTHING = new Uint8Array(0);
  */
 export function hashTokens(tokens: Uint32Array, options: HashTokensOptions): TokenHashes {
   const bytes = bytesOf(tokens, "Uint32Array", "tokens");
+  checkOptions(options);
   const blockSize = checkSize(options.blockSize, 1, BLOCK_SIZE_MAX, "blockSize", "tokens");
   const parent = checkParent(options.parent);
   return hashBytes(hasher(), bytes, blockSize * TOKEN_BYTES, seedOf(options), parent);
@@ -62,6 +63,7 @@ export function hashTokens(tokens: Uint32Array, options: HashTokensOptions): Tok
  */
 export function hashText(text: string | Uint8Array, options: HashTextOptions = {}): TokenHashes {
   const bytes = typeof text === "string" ? undefined : bytesOf(text, "Uint8Array", "text", "a string or ");
+  checkOptions(options);
   const { blockBytes: wanted = BLOCK_BYTES_DEFAULT } = options;
   const blockBytes = checkSize(wanted, TOKEN_BYTES, BLOCK_BYTES_MAX, "blockBytes", "bytes");
   const parent = checkParent(options.parent);
@@ -103,6 +105,11 @@ function bytesOf(array: unknown, kind: "Uint8Array" | "Uint32Array", what: strin
 
 function describeArray(value: unknown): string {
   return typeof value === "object" && value !== null ? Object.prototype.toString.call(value) : describe(value);
+}
+
+function checkOptions(options: unknown): void {
+  if (typeof options === "object" && options !== null) return;
+  throw new ArgumentTypeError(`Expected options to be an object, got ${describe(options)}.`);
 }
 
 function checkSize(size: unknown, least: number, most: number, what: string, unit: string): number {

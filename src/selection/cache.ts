@@ -68,10 +68,11 @@ export class SelectionCache<W = WorkerWithDpRank> {
   /**
    * Makes an empty cache.
    *
-   * @throws {ArgumentTypeError} `KVROUTE_ARGUMENT_TYPE` if a bound is not a number
+   * @throws {ArgumentTypeError} `KVROUTE_ARGUMENT_TYPE` if `options` is no object, or a bound not a number
    * @throws {ArgumentRangeError} `KVROUTE_ARGUMENT_RANGE` if a bound is negative or NaN
    */
   constructor(options: SelectionCacheOptions = {}) {
+    checkObject(options, "options");
     const { ttlMs = TTL_MS, maxEntries = MAX_ENTRIES, maxBytes = MAX_BYTES } = options;
     this.#ttlMs = checkLimit(ttlMs, "ttlMs");
     this.#maxEntries = checkLimit(maxEntries, "maxEntries");

@@ -31,6 +31,12 @@ describe("the options", () => {
     expect(immortal.peek(home, "a", 1e308)?.generation).toBe(0);
   });
 
+  test("are an object", () => {
+    expect(() => new SelectionCache(wrong(null))).toThrow(
+      new ArgumentTypeError("Expected options to be an object, got null."),
+    );
+  });
+
   test.each(["ttlMs", "maxEntries", "maxBytes"])("refuse a %s that is no bound", (name) => {
     expect(() => new SelectionCache({ [name]: -1 })).toThrow(
       new ArgumentRangeError(`Expected ${name} to be 0 or more, got -1.`),

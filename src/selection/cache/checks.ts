@@ -9,7 +9,7 @@ export function checkLimit(limit: unknown, name: string): number {
   return limit;
 }
 
-export function checkObject(value: unknown, name: string): void {
+export function checkObject(value: unknown, name: string): asserts value is object {
   if (typeof value === "object" && value !== null) return;
   throw new ArgumentTypeError(`Expected ${name} to be an object, got ${describe(value)}.`);
 }

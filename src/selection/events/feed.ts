@@ -2,12 +2,13 @@ import type { WorkerId, WorkerWithDpRank } from "../../core/keys.js";
 import { hashTokens } from "../../core/token-hash.js";
 import { workerKey } from "../../core/worker-key.js";
 import { KvEventError } from "../../errors.js";
+import { checkObject, checkTime } from "../cache/checks.js";
 import { BlockTable } from "./blocks.js";
 import type { KvEventIndex, TokenHasher, ViewContext } from "./cache-view.js";
 import { createCounters, type KvFeedCounters } from "./counters.js";
 import { DP_RANK_MAX } from "./decode.js";
 import type { KvEvent } from "./event.js";
-import { checkCount, checkEvents, checkFunction, checkObject, checkSeq, checkTime, checkWorker } from "./inputs.js";
+import { checkCount, checkEvents, checkFunction, checkSeconds, checkSeq, checkWorker } from "./inputs.js";
 import type { CachedTokens } from "./prediction.js";
 import { type KvFeedState, RankFeed } from "./rank-feed.js";
 
@@ -92,9 +93,9 @@ export class KvEventFeed {
    * @throws {ArgumentRangeError} `KVROUTE_ARGUMENT_RANGE` if a number of the options is out of its range
    */
   constructor(options: KvEventFeedOptions) {
-    checkObject("options", options);
+    checkObject(options, "options");
     const { index, hash = hashTokens, maxBlocks, maxWaitingBytesPerRank, maxBufferedBytesPerRank, maxRanks } = options;
-    checkObject("index", index);
+    checkObject(index, "index");
     checkFunction("hash", hash);
     checkFunction("onReplayNeeded", options.onReplayNeeded);
     checkFunction("onStateChange", options.onStateChange);
@@ -139,12 +140,12 @@ export class KvEventFeed {
    */
   apply(worker: WorkerWithDpRank, batch: NumberedBatch, nowMs?: number): void {
     const source = checkWorker(worker);
-    checkObject("batch", batch);
+    checkObject(batch, "batch");
     const seq = checkSeq(batch.seq);
     const dpRank = checkCount("dpRank", batch.dpRank ?? source.dpRank, 0, DP_RANK_MAX);
     const ignored = checkCount("ignored", batch.ignored ?? 0, 0);
-    checkTime("ts", batch.ts);
-    checkTime("nowMs", nowMs);
+    checkSeconds(batch.ts);
+    if (nowMs !== undefined) checkTime(nowMs, "nowMs");
     checkEvents(batch.events);
     const rank = this.#find(source.workerId, dpRank) ?? this.#open(source.workerId, dpRank);
     this.#counters.unknownEvents += ignored;
@@ -153,7 +154,7 @@ export class KvEventFeed {
 
   /** Says that the replay that a rank was asked for has ended, with its end marker or because no answer came. */
   replayEnded(worker: WorkerWithDpRank, nowMs?: number): void {
-    checkTime("nowMs", nowMs);
+    if (nowMs !== undefined) checkTime(nowMs, "nowMs");
     const rank = this.#lookUp(worker);
     if (rank !== null) this.#settle(rank, () => rank.replayEnded(nowMs));
   }
@@ -188,7 +189,7 @@ export class KvEventFeed {
 
   /** Notes how many tokens of a prompt were cached: what the index said, and what the engine reported afterwards. */
   reportCachedTokens(worker: WorkerWithDpRank, tokens: CachedTokens): void {
-    checkObject("tokens", tokens);
+    checkObject(tokens, "tokens");
     const predicted = checkCount("predicted", tokens.predicted, 0);
     const actual = checkCount("actual", tokens.actual, 0);
     const rank = this.#lookUp(worker);

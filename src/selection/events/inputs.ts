@@ -2,6 +2,7 @@ import { describe } from "../../core/describe.js";
 import type { WorkerWithDpRank } from "../../core/keys.js";
 import { workerKey } from "../../core/worker-key.js";
 import { ArgumentRangeError, ArgumentTypeError } from "../../errors.js";
+import { checkNumber, checkObject } from "../cache/checks.js";
 import { DP_RANK_MAX } from "./decode.js";
 import type { KvEvent } from "./event.js";
 
@@ -17,20 +18,16 @@ export function checkSeq(seq: unknown): number {
   return checkCount("seq", typeof seq === "bigint" ? Number(seq) : seq, 0);
 }
 
-/** Checks a time that may be left out. */
-export function checkTime(name: string, value: unknown): void {
-  if (value === undefined) return;
-  if (typeof value !== "number") throw typeError(name, "a number", value);
-  if (!Number.isFinite(value)) throw new ArgumentRangeError(`Expected ${name} to be a finite number, got ${value}.`);
+/** Checks the time of a batch, which may be left out. */
+export function checkSeconds(ts: unknown): void {
+  if (ts === undefined) return;
+  checkNumber(ts, "ts");
+  if (!Number.isFinite(ts)) throw new ArgumentRangeError(`Expected ts to be a finite number of seconds, got ${ts}.`);
 }
 
 /** Checks a function that may be left out. */
 export function checkFunction(name: string, value: unknown): void {
   if (value !== undefined && typeof value !== "function") throw typeError(name, "a function", value);
-}
-
-export function checkObject(name: string, value: unknown): asserts value is object {
-  if (typeof value !== "object" || value === null) throw typeError(name, "an object", value);
 }
 
 /** Gives a worker by the name that it has in maps. */
@@ -44,7 +41,7 @@ export function checkWorker(worker: unknown): WorkerWithDpRank {
 /** Checks events for what would stop them halfway: a caller may have made them without the decoder. */
 export function checkEvents(events: unknown): void {
   checkList("events", events).forEach((event, at) => {
-    checkObject(`events[${at}]`, event);
+    checkObject(event, `events[${at}]`);
     checkEvent(`events[${at}]`, event);
   });
 }

@@ -52,6 +52,8 @@ const wrong: [string, () => unknown, string][] = [
   ],
   ["a number for a text", () => hashText(any(7)), "Expected text to be a string or a Uint8Array, got the number 7."],
   ["a text for bytes", () => xxh3(any("abc")), 'Expected bytes to be a Uint8Array, got the string "abc".'],
+  ["no options", () => hashTokens(tokens, any(undefined)), "Expected options to be an object, got undefined."],
+  ["null for options", () => hashText("", any(null)), "Expected options to be an object, got null."],
   ["no block size", () => hashTokens(tokens, any({})), "Expected blockSize to be a number of tokens, got undefined."],
   [
     "a block size in words",
