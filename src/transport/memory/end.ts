@@ -60,9 +60,11 @@ export class MemoryEnd implements Transport {
 
   /** Breaks the connection: what is under way is lost. */
   break(reason: string): void {
-    if (this.#ended === null) this.#end(brokenError(this.rank, reason), reason);
-    this.inbox.end(this.#ended);
     for (const way of this.#ways.values()) way.drop();
+    if (this.#ended !== null) return; // it is closing, and tells the others when nothing is under way any more
+    const error = brokenError(this.rank, reason);
+    this.#end(error, reason);
+    this.inbox.end(error);
     this.#neighbours.forget();
     for (const other of this.#neighbours.others()) other.inbox.lose(this.rank, lostError(this.rank, reason));
   }
