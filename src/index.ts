@@ -1,5 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
+export type { Clock } from "./clock.js";
 export { BlockPool, type BlockPoolOptions, type ReserveOutcome } from "./core/block-pool.js";
 export { compileCore } from "./core/compile.js";
 export type { BlockCopyId, CopyIds, Hashes, SequenceHash, WorkerId, WorkerWithDpRank } from "./core/keys.js";
@@ -42,3 +43,43 @@ export {
   type ReplayRequest,
   type TokenHasher,
 } from "./selection/events.js";
+export {
+  type CacheAwareOptions,
+  type Candidate,
+  type CandidateLoad,
+  type Choice,
+  cacheAware,
+  createPolicy,
+  type DynamoOptions,
+  dynamo,
+  type KvOptions,
+  type KvPreset,
+  kv,
+  leastLoaded,
+  longestPrefix,
+  POLICY_NAMES,
+  type Policy,
+  type PolicyContext,
+  type PolicyName,
+  type PolicyOptions,
+  type PolicyTerms,
+  type PrefixHashOptions,
+  powerOfTwo,
+  prefixHash,
+  type RoutingRequest,
+  random,
+  roundRobin,
+  type SessionPinOptions,
+  sessionPin,
+} from "./selection/policy.js";
+export * from "./selection/service.js";
+export { SessionTable, type SessionTableOptions } from "./selection/sessions.js";
+export type {
+  ReportedUsage,
+  WorkerCatalog,
+  WorkerCatalogOptions,
+  WorkerLifecycle,
+  WorkerRecord,
+  WorkerRegistration,
+  WorkerUpdate,
+} from "./selection/workers.js";

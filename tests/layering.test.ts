@@ -13,8 +13,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   selection: ["core", "clock", "system"],
   transport: ["clock"],
   disagg: ["transport", "clock", "system"],
-  sim: ["core", "selection"],
-  node: ["transport", "sim", "selection", "core", "system", "clock"],
+  gateway: ["selection", "core", "clock", "system"],
+  http: ["gateway", "selection", "core", "clock", "system"],
+  sim: ["core", "selection", "clock"],
+  testing: ["sim", "core", "clock", "system"],
+  node: ["http", "gateway", "testing", "transport", "clock", "sim", "selection", "core", "system", "clock"],
   cli: ["node", "sim", "selection", "core"],
 };
 
