@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from "commander";
 import { isPolicyName, POLICY_NAMES, type PolicyName } from "../selection/policy.js";
+import { isStressName, STRESS_NAMES, type StressName } from "../sim/stress.js";
 
 /** Reads a whole number from `min` to `max`. */
 export function count(min: number, max: number): (text: string) => number {
@@ -38,6 +39,12 @@ export function policies(text: string): PolicyName[] {
     if (isPolicyName(name)) return name;
     throw new InvalidArgumentError(`Expected policies among ${POLICY_NAMES.join(", ")}, got ${show(name)}.`);
   });
+}
+
+/** Reads the name of a stress trace. */
+export function stress(text: string): StressName {
+  if (isStressName(text)) return text;
+  throw new InvalidArgumentError(`Expected one of ${STRESS_NAMES.join(", ")}, got ${show(text)}.`);
 }
 
 function show(text: string): string {

@@ -125,6 +125,106 @@ describe("kvroute replay", () => {
     expect(stdout).not.toContain("\u001b");
   });
 
+  describe("with time", () => {
+    // Blocks of 512 tokens at 512 tokens a second; the second request waits for the first.
+    const timed = [
+      { timestamp: 0, input_length: 1024, output_length: 40, hash_ids: [1, 2] },
+      { timestamp: 1000, input_length: 1536, output_length: 0, hash_ids: [1, 2, 3] },
+    ];
+    const stdin = (): Readable => Readable.from([Buffer.from(timed.map((one) => JSON.stringify(one)).join("\n"))]);
+    const one = ["--workers", "1", "--policy", "round-robin"];
+
+    test("prints delays, windows and the rate with --json", async () => {
+      const argv = ["replay", "-", "--json", "--prefill-rate", "512", ...one];
+      const { code, stdout, stderr } = await kvroute(argv, { stdin: stdin() });
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+      const report = JSON.parse(stdout);
+      expect(report.timing).toEqual({ prefillRate: 512, decodeMsPerToken: 25, closedLoop: false, unit: "token" });
+      expect(report.policies[0]).toMatchObject({ windowImbalance: 1, delayMs: { mean: 2000, p50: 2000, p99: 2000 } });
+      expect(Object.keys(report.policies[0].delayMs)).toEqual(["mean", "p50", "p90", "p99"]);
+    });
+
+    test("says nothing of them without a rate", async () => {
+      const { stdout } = await kvroute(["replay", "-", "--json", ...one], { stdin: stdin() });
+      const report = JSON.parse(stdout);
+      expect(report).not.toHaveProperty("timing");
+      expect(report.policies[0]).not.toHaveProperty("delayMs");
+      expect(report.policies[0]).not.toHaveProperty("windowImbalance");
+    });
+
+    test("finds the rate from a utilisation, of standard input too", async () => {
+      const argv = ["replay", "-", "--utilisation", "0.9", ...one];
+      const { code, stdout, stderr } = await kvroute(argv, { stdin: stdin() });
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+      expect(stdout).toContain(
+        "Each worker prefills 1,707 tokens a second, so that taking turns would keep it 90 % busy.\n",
+      );
+      expect(stdout).toContain("An answer takes 25 ms a token.\n");
+      expect(stdout).toMatch(
+        /│ round-robin +│ +40\.00 % │ +1\.00 │ +1\.00 │ +0\.45 s │ +0\.30 s │ +0\.60 s │ +0\.60 s │ +0 │/,
+      );
+      for (const column of [
+        "hit rate",
+        "imbalance",
+        "in 60 s",
+        "mean",
+        "p50",
+        "p90",
+        "p99",
+        "evictions",
+        "requests/s",
+      ]) {
+        expect(stdout).toMatch(new RegExp(`^${column} +\\w`, "m"));
+      }
+    });
+
+    test("lets a session wait for its answers with --closed-loop", async () => {
+      const rows = timed.map(({ input_length: input_chars, output_length: output_chars, ...rest }) => {
+        return JSON.stringify({ ...rest, input_chars, output_chars, session_id: "a" });
+      });
+      const mean = async (...options: string[]): Promise<number> => {
+        const argv = ["replay", "-", "--json", "--prefill-rate", "512", ...one, ...options];
+        const { stdout } = await kvroute(argv, { stdin: Readable.from([Buffer.from(rows.join("\n"))]) });
+        return JSON.parse(stdout).policies[0].delayMs.mean;
+      };
+      expect(await mean()).toBe((2000 + 3000) / 2);
+      expect(await mean("--closed-loop")).toBe((2000 + 2000) / 2);
+      const { stdout } = await kvroute(["replay", "-", "--prefill-rate", "512", "--closed-loop", ...one], {
+        stdin: Readable.from([Buffer.from(rows.join("\n"))]),
+      });
+      expect(stdout).toContain("Each worker prefills 512 characters a second.\n");
+      expect(stdout).toContain("An answer takes 25 ms a token, and the next request of a session waits for it.\n");
+    });
+
+    test.each([
+      [["--closed-loop"], "--closed-loop needs --utilisation or --prefill-rate: without them answers take no time."],
+      [
+        ["--utilisation", "1", "--prefill-rate", "9"],
+        "option '--utilisation <part>' cannot be used with option '--prefill-rate <tokens>'",
+      ],
+      [
+        ["--utilisation", "0"],
+        "option '--utilisation <part>' argument '0' is invalid. Expected a number above 0 and at most 100, got \"0\".",
+      ],
+      [
+        ["--prefill-rate", "-1"],
+        "option '--prefill-rate <tokens>' argument '-1' is invalid. " +
+          'Expected a number above 0 and at most 1000000000000, got "-1".',
+      ],
+      [
+        ["--decode-ms-per-token", "x"],
+        "option '--decode-ms-per-token <ms>' argument 'x' is invalid. Expected a number from 0 to 1000000, got \"x\".",
+      ],
+      [
+        ["--prefill-rate", "9", "--closed-loop"],
+        "Expected a session_id in every row of a closed loop (--closed-loop), got a row without one.",
+      ],
+    ])("ends with 2 and one line: %j", async (options, problem) => {
+      const { code, stderr } = await kvroute(["replay", "-", ...options], { stdin: stdin() });
+      expect({ code, stderr }).toEqual({ code: 2, stderr: `kvroute: ${problem}\n` });
+    });
+  });
+
   test("reads plain and gzipped files whatever their names, and standard input", async () => {
     const hitRates: unknown[] = [];
     for (const name of ["good.jsonl", "good.jsonl.gz", "gzipped-without-saying-so", "-"]) {
@@ -229,6 +329,15 @@ describe("a wrong command", () => {
       "option '--match-threshold <part>' argument '1.1' is invalid. Expected a number from 0 to 1, got \"1.1\".",
     ],
     [
+      ["generate", "--stress", "cold"],
+      "option '--stress <name>' argument 'cold' is invalid. " +
+        'Expected one of hot, burst, document, one-at-a-time, got "cold".',
+    ],
+    [
+      ["generate", "--stress", "hot", "--requests", "5"],
+      "option '--stress <name>' cannot be used with option '--requests <count>'",
+    ],
+    [
       ["generate", "--rate", "0"],
       "option '--rate <number>' argument '0' is invalid. Expected a number above 0 and at most 1000000, got \"0\".",
     ],
@@ -325,6 +434,18 @@ describe("kvroute generate", () => {
     }
   });
 
+  test("writes stress traces, and says at which rate they are replayed", async () => {
+    const { code, stdout } = await kvroute(["generate", "--stress", "burst", "--output", file("burst.jsonl")]);
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: `Wrote 400 requests. Next: npx kvroute replay ${file("burst.jsonl")} --prefill-rate 4895\n`,
+    });
+    expect((await kvroute(["generate", "--stress", "burst"])).stdout).toBe(await readFile(file("burst.jsonl"), "utf8"));
+    const hot = async (seed: string): Promise<string> =>
+      (await kvroute(["generate", "--stress", "hot", "--seed", seed])).stdout;
+    expect(await hot("0")).not.toBe(await hot("1"));
+  });
+
   test("says which file it cannot write", async () => {
     for (const name of ["no-such-folder/x.jsonl", "no-such-folder/x.jsonl.gz"]) {
       const { code, stdout, stderr } = await kvroute(["generate", "--requests", "9", "--output", file(name)]);
@@ -340,7 +461,8 @@ describe("kvroute demo", () => {
     const { code, stdout, stderr } = await kvroute(["demo"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout).toMatch(/^Replayed 50,000 requests \(.*\) from a made-up trace of conversations\n/);
-    expect(stdout).toContain("│ cache-aware ");
+    expect(stdout).toMatch(/│ policy +│ hit rate │ imbalance │ in 60 s │ +mean │ +p50 │ +p90 │ +p99 │/);
+    expect(stdout).toContain("│ kv ");
     expect(stdout.split("What to try next:\n")[1]).toContain("npx kvroute replay your-trace.jsonl.gz --workers 8");
   });
 });

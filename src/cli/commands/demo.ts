@@ -1,6 +1,7 @@
 import { Readable } from "node:stream";
 import type { Command } from "commander";
 import { webStreamOf } from "../../node/bytes.js";
+import { generateTrace } from "../../sim/generate.js";
 import type { TraceInput } from "../input.js";
 import { type CliIo, write } from "../io.js";
 import { tracePieces } from "./generate.js";
@@ -8,6 +9,7 @@ import { REPLAY_DEFAULTS, replayInput } from "./replay.js";
 
 const DEMO_REQUESTS = 50_000; // a second or two
 const DEMO_SEED = 1;
+const DEMO_UTILISATION = 0.9;
 
 const NEXT_STEPS = `
 What to try next:
@@ -25,10 +27,11 @@ export function addDemo(program: Command, io: CliIo): void {
     .description("Makes up a trace of conversations in memory and replays it through every policy.")
     .action(async () => {
       const name = "a made-up trace of conversations";
-      const pieces = [...tracePieces({ requests: DEMO_REQUESTS, seed: DEMO_SEED })];
+      const pieces = [...tracePieces(generateTrace({ requests: DEMO_REQUESTS, seed: DEMO_SEED }))];
       const totalBytes = pieces.reduce((total, piece) => total + piece.length, 0);
+      const settings = { ...REPLAY_DEFAULTS, utilisation: DEMO_UTILISATION };
       const open: TraceInput["open"] = (onBytes) => webStreamOf(Readable.from(pieces), { onBytes });
-      await write(io.stdout, await replayInput({ name, totalBytes, open }, name, REPLAY_DEFAULTS, io));
+      await write(io.stdout, await replayInput({ name, totalBytes, open }, name, settings, io));
       await write(io.stdout, NEXT_STEPS);
     });
 }
