@@ -153,6 +153,8 @@ describe("an event", () => {
     });
     expect(group(null, 2, "mamba", 5)).toMatchObject({ groupIdx: 2, specKind: "mamba", slidingWindow: 5 });
     expect(group(null, null, 5)).toMatchObject({ groupIdx: null, specKind: null, slidingWindow: 5 });
+    expect(group(2, 5)).toMatchObject({ groupIdx: 2, specKind: null, slidingWindow: 5 });
+    expect(decodeRemoved(["BlockRemoved", [1n], "GPU", 3, 5])).toMatchObject({ groupIdx: 3, slidingWindow: 5 });
     expect(group(2, "mamba", null, "REMOTE")).toMatchObject({ groupIdx: 2, specKind: "mamba", locality: "REMOTE" });
     expect(decodeRemoved(["BlockRemoved", [1n], "GPU", 3, "mamba", 5])).toMatchObject({
       groupIdx: 3,

@@ -83,9 +83,10 @@ function removedFields([, block_hashes, medium, ...group]: readonly unknown[]): 
   return { block_hashes, medium, ...groupFields(group) };
 }
 
-/** Names the last fields: group, kind, window and locality in that order, of which a removal leaves the middle ones out. */
+/** Names the last fields: group, kind, window and locality in that order. Kind, or kind and window, may be left out. */
 function groupFields([group_idx, second, ...rest]: readonly unknown[]): EventFields {
   if (second === "LOCAL" || second === "REMOTE") return { group_idx, locality: second };
+  if (typeof second === "number") return { group_idx, kv_cache_spec_sliding_window: second, locality: rest[0] };
   const [kv_cache_spec_sliding_window, locality] = rest;
   return { group_idx, kv_cache_spec_kind: second, kv_cache_spec_sliding_window, locality };
 }
