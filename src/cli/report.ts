@@ -34,28 +34,24 @@ const IMBALANCE: Column = {
   cell: ({ imbalance }) => imbalance.toFixed(2),
 };
 
-const EVICTIONS: Column = {
-  head: "evictions",
-  meaning: "blocks pushed out of full caches",
-  cell: ({ evictions }) => formatCount(evictions),
-};
-
-const SPEED: Column = {
-  head: "requests/s",
-  meaning: "speed of this replay, not of the workers",
-  cell: ({ requestsPerSecond }) => formatCount(Math.round(requestsPerSecond)),
-};
-
 const COLUMNS: readonly Column[] = [
   HIT_RATE,
   IMBALANCE,
-  EVICTIONS,
+  {
+    head: "evictions",
+    meaning: "blocks pushed out of full caches",
+    cell: ({ evictions }) => formatCount(evictions),
+  },
   {
     head: "blocks computed",
     meaning: "blocks that were not in the cache, over all workers",
     cell: ({ missedBlocks }) => formatCount(missedBlocks.reduce((total, blocks) => total + blocks, 0)),
   },
-  SPEED,
+  {
+    head: "requests/s",
+    meaning: "speed of this replay, not of the workers",
+    cell: ({ requestsPerSecond }) => formatCount(Math.round(requestsPerSecond)),
+  },
 ];
 
 const TIMED_COLUMNS: readonly Column[] = [
@@ -70,8 +66,6 @@ const TIMED_COLUMNS: readonly Column[] = [
   delayColumn("p50", "half of the requests waited no longer"),
   delayColumn("p90", "nine of ten"),
   delayColumn("p99", "99 of a hundred"),
-  EVICTIONS,
-  SPEED,
 ];
 
 function delayColumn(head: keyof DelaySummary, meaning: string): Column {
