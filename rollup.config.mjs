@@ -14,6 +14,7 @@ const external = [
   "cli-progress",
   "cli-table3",
   "commander",
+  "ws",
 ];
 
 const copyCore = {
@@ -34,7 +35,12 @@ const inlineSeam = {
 /** @type {import("rollup").RollupOptions[]} */
 export default [
   {
-    input: { index: "build/js/index.js", cli: "build/js/cli/main.js" },
+    input: {
+      index: "build/js/index.js",
+      disagg: "build/js/disagg/index.js",
+      node: "build/js/node/index.js",
+      cli: "build/js/cli/main.js",
+    },
     external,
     output: { dir: "dist", format: "es", chunkFileNames: "[name].js", sourcemap: true },
     plugins: [copyCore],

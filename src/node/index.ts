@@ -1,0 +1,1 @@
+export { serveTransport, type TransportServer, type TransportServerOptions } from "./websocket-server.js";
