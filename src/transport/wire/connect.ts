@@ -29,11 +29,14 @@ type Welcome = Extract<Frame, { kind: "welcome" }>;
  *   `KVROUTE_TRANSPORT_BROKEN` if the pipe closes, `KVROUTE_TRANSPORT_FRAME` if what answers is no hub; whatever `signal`
  *   was aborted with
  */
-export function connect(pipe: Pipe, options: ConnectOptions): Promise<ConnectedTransport> {
+export async function connect(pipe: Pipe, options: ConnectOptions): Promise<ConnectedTransport> {
   const { rank, signal } = options;
   checkU32(rank, "rank");
   const own = limitsOf(options);
-  signal?.throwIfAborted();
+  if (signal?.aborted) {
+    void pipe.close();
+    throw signal.reason;
+  }
   return new Promise((resolve, reject) => {
     let end: WireEnd | null = null;
     const settle = () => signal?.removeEventListener("abort", giveUp);
