@@ -50,6 +50,19 @@ describe("the built command line", () => {
     expect(stdout).not.toContain("\u001b");
   });
 
+  test("replays with time on the shipped core: prefills queue up, and what is booked is released", async () => {
+    const later = ROW.replace('"timestamp":0', '"timestamp":1000');
+    const argv = ["replay", "-", "--json", "--workers", "1", "--policy", "kv,dynamo", "--utilisation", "0.5"];
+    const { code, stdout } = await kvroute(argv, ROW + ROW + later);
+    expect(code).toBe(0);
+    const { timing, policies } = JSON.parse(stdout);
+    expect(timing.prefillRate).toBe(2052); // 1,024 tokens, 1 and 1, in half of a second
+    for (const { hitRate, delayMs } of policies) {
+      expect(hitRate).toBeCloseTo(4 / 6);
+      expect(delayMs.mean).toBeCloseTo(1000 * ((1024 + 1025 + 1) / 2052 / 3));
+    }
+  });
+
   test("ends with 1 at bad input and with 2 at a wrong command, with one line each", async () => {
     const bad = await kvroute(["replay", "-"], `${ROW}{"timestamp":1}\n`);
     expect(bad).toEqual({
