@@ -63,6 +63,8 @@ export class Fleet {
   readonly #context: { nowMs: number; random(): number; hotBlocks: number; averageMissedTokens: number };
   readonly #endings = new Heap<Ending>(isEarlier);
   readonly #closedLoop: ClosedLoop | undefined;
+  /** Requests whose session has just been answered. */
+  #ready: TraceRequest[] = [];
   readonly #delays = new Delays();
   readonly #windows: Windows;
   #served = 0;
@@ -113,9 +115,18 @@ export class Fleet {
     this.#passTime(Number.POSITIVE_INFINITY);
   }
 
-  /** Ends what ends up to a time, in order. */
+  /** Ends what ends up to a time, in order, and sends what waited for that when all has ended that ends then. */
   #passTime(untilMs: number): void {
-    for (let next = this.#endings.first; next !== undefined && next.atMs <= untilMs; next = this.#endings.first) {
+    for (;;) {
+      const next = this.#endings.first;
+      const isDue = next !== undefined && next.atMs <= untilMs;
+      if (this.#ready.length > 0 && !(isDue && next.atMs <= this.#context.nowMs)) {
+        const ready = this.#ready;
+        this.#ready = [];
+        for (const request of ready) this.#send(request);
+        continue;
+      }
+      if (!isDue) return;
       this.#endings.pop();
       this.#context.nowMs = next.atMs;
       this.#end(next);
@@ -134,7 +145,7 @@ export class Fleet {
     this.#load.endPrefill(booking, atMs);
     this.#load.release(booking, atMs);
     const next = this.#closedLoop?.leave(sessionOf(request));
-    if (next !== undefined) this.#send(next);
+    if (next !== undefined) this.#ready.push(next);
   }
 
   #answerMs({ outputTokens, unit }: TraceRequest): number {

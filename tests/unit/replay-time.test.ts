@@ -4,6 +4,7 @@ import { createPolicy, POLICY_NAMES, type Policy, type PolicyContext, roundRobin
 import { type ReplayOptions, type ReplayReport, type ReplayTiming, replay } from "../../src/sim/replay.js";
 import type { TraceRequest } from "../../src/sim/trace.js";
 import { NaiveBlocks } from "./replay-naive-blocks.js";
+import { serveNaively } from "./replay-naive-fleet.js";
 import { NaivePool } from "./replay-naive-pool.js";
 
 // A worker prefills a token in a millisecond, and a block has ten of them.
@@ -345,4 +346,45 @@ describe("with every policy", () => {
     });
     await fc.assert(property, { numRuns: 40 });
   });
+});
+
+test("a fleet is what one gets that goes from millisecond to millisecond", async () => {
+  const row = fc.record({
+    at: fc.nat(150),
+    hashes: fc.array(fc.nat(3), { maxLength: 4 }),
+    extra: fc.nat(9),
+    outputTokens: fc.nat(3),
+    session: fc.constantFrom("a", "b", "c"),
+  });
+  const setting = fc.record({
+    workers: fc.integer({ min: 1, max: 3 }),
+    decodeMsPerToken: fc.constantFrom(0, 1, 25),
+    closedLoop: fc.boolean(),
+  });
+  const property = fc.asyncProperty(fc.array(row, { maxLength: 25 }), setting, async (raw, setting) => {
+    const rows = raw.map(({ extra, ...rest }) => ({ ...rest, promptTokens: rest.hashes.length * 10 + extra }));
+    const { workers, ...timing } = setting;
+    const sights: unknown[] = [];
+    const inner = roundRobin();
+    const choose: Policy["choose"] = (candidates, of, context) => {
+      const choice = inner.choose(candidates, of, context);
+      const {
+        activePrefills = -1,
+        activePrefillTokens = -1,
+        activeRequests = -1,
+      } = candidates[choice.index]?.load ?? {};
+      sights.push({ atMs: context.nowMs, activePrefills, activePrefillTokens, activeRequests });
+      return choice;
+    };
+    const policies = [{ name: "watched", choose }];
+    const report = await run(rows, { policies, workers, timing: { ...timing, prefillRate: 1000 } });
+    const naive = serveNaively(rows.map(request), setting);
+    expect(sights).toEqual(naive.sights);
+    const delays = [...naive.delays].sort((left, right) => left - right);
+    const mean = delays.reduce((sum, delay) => sum + delay, 0) / Math.max(1, delays.length);
+    expect(report.policies[0]?.delayMs?.mean).toBeCloseTo(mean, 6);
+    const p90 = delays[Math.ceil(0.9 * delays.length) - 1] ?? 0;
+    expect(Math.abs((report.policies[0]?.delayMs?.p90 ?? -1) - p90)).toBeLessThanOrEqual(p90 / 2048);
+  });
+  await fc.assert(property, { numRuns: 400 });
 });
