@@ -15,8 +15,8 @@ import { table } from "./table.js";
 export interface Runner {
   /** Operations of one round. */
   readonly operations: number;
-  /** Runs one round and returns a checksum of what it did. It is the part that is timed. */
-  run(): number;
+  /** Runs one round and returns a checksum of what it did, at once or later. It is the part that is timed. */
+  run(): number | Promise<number>;
   /** Returns a checksum of the state after a round. Not timed. */
   digest(): number;
   /** Returns a checksum of all that can be seen of the state, after the last round. May destroy it. */

@@ -82,10 +82,11 @@ function timed(make: (() => Promise<Runner>) | undefined): (question: Question) 
  * Times a round after one that is not timed: others played in between, and their data stand in the caches. Without it
  * a round of 5 ms takes half as long again.
  */
-function round(runner: Runner): Answer {
-  runner.run();
+async function round(runner: Runner): Promise<Answer> {
+  await runner.run();
   const start = process.hrtime.bigint();
-  const sum = runner.run();
+  const running = runner.run();
+  const sum = typeof running === "number" ? running : await running;
   const nanoseconds = Number(process.hrtime.bigint() - start);
   return { value: nanoseconds / 1000 / runner.operations, checksum: sum + runner.digest() };
 }
