@@ -220,7 +220,7 @@ export class WorkersBusyError extends KvrouteError {
 }
 
 /** What of the selection service can be full. */
-export type SelectionLimitCode = "KVROUTE_BOOKINGS_FULL" | "KVROUTE_CATALOG_FULL";
+export type SelectionLimitCode = "KVROUTE_BOOKINGS_FULL" | "KVROUTE_CATALOG_FULL" | "KVROUTE_QUEUE_FULL";
 
 /** A container of the selection service is full; nothing has changed. The message names its limit. */
 export class SelectionLimitError extends KvrouteError {

@@ -1,9 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { BookedBlocks } from "../../src/core/booked-blocks.js";
 import type { LoadRequest } from "../../src/selection/load.js";
 import { scaled } from "../support/scale.js";
 import { MapBlockBook } from "./load-map-book.js";
-import { LoadStage, type Step } from "./load-stage.js";
+import { type BookUnderTest, LoadStage, type Step } from "./load-stage.js";
 
 const hashes = (length: number, branch: number): BigUint64Array =>
   BigUint64Array.from({ length }, (_, at) => BigInt(at < branch ? at : 100 * branch + at)); // alike up to the branch
@@ -36,6 +37,13 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ verb: fc.constant("advance"), ms: fc.integer({ min: -200, max: 5_000 }) }) },
 );
 
+/** Finds how many prefills wait for a block by asking from how many on it is hot. */
+function waitingFor(blocks: BookedBlocks, hash: bigint): number {
+  let waiting = 0;
+  while (blocks.potential(BigUint64Array.of(hash), waiting + 1).hotBlocks === 1) waiting++;
+  return waiting;
+}
+
 describe("booked load beside the naive one", () => {
   test("counts the same after every step, and nothing when all is released", () => {
     const sequences = fc.array(step, { maxLength: 60, size: "max" });
@@ -48,6 +56,28 @@ describe("booked load beside the naive one", () => {
         expect(book.size).toBe(0);
       }),
       { numRuns: scaled(400) },
+    );
+  });
+
+  test("does so with the table of the core", () => {
+    const sequences = fc.array(step, { maxLength: 60, size: "max" });
+    fc.assert(
+      fc.property(sequences, fc.constantFrom("first", "last"), (steps, order) => {
+        const blocks = new BookedBlocks({ maxBlocks: 1_000 });
+        const book: BookUnderTest = {
+          book: (worker, list) => blocks.book(worker, list),
+          settle: (list) => blocks.settle(list),
+          unbook: (worker, list, waiting) => blocks.unbook(worker, list, waiting),
+          sole: (worker, list) => blocks.sole(worker, list),
+          waiting: (hash) => waitingFor(blocks, hash),
+        };
+        const stage = new LoadStage(book, 4);
+        stage.play(steps);
+        stage.finish(order);
+        expect(blocks.size).toEqual({ blocks: 0, entries: 0 });
+        blocks.dispose();
+      }),
+      { numRuns: scaled(60) },
     );
   });
 
