@@ -72,6 +72,7 @@ export {
   type SessionPinOptions,
   sessionPin,
 } from "./selection/policy.js";
+export { type Held, HoldQueue, type HoldQueueOptions } from "./selection/queue.js";
 export * from "./selection/service.js";
 export { SessionTable, type SessionTableOptions } from "./selection/sessions.js";
 export type {
