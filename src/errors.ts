@@ -470,3 +470,21 @@ export class DisaggError extends KvrouteError {
     this.rank = options?.rank;
   }
 }
+
+// --- The engine of the simulator ---
+
+/** Why an engine takes no request. */
+export type EngineErrorCode = "KVROUTE_ENGINE_CLOSED" | "KVROUTE_ENGINE_FULL" | "KVROUTE_ENGINE_TOO_LONG";
+
+const ENGINE_STATUS: Readonly<Record<EngineErrorCode, number>> = {
+  KVROUTE_ENGINE_CLOSED: 503,
+  KVROUTE_ENGINE_FULL: 503,
+  KVROUTE_ENGINE_TOO_LONG: 400,
+};
+
+/** A simulated engine does not take a request. */
+export class EngineError extends KvrouteError {
+  constructor(code: EngineErrorCode, message: string) {
+    super(code, message, { status: ENGINE_STATUS[code] });
+  }
+}
