@@ -205,6 +205,14 @@ describe("prefix-hash with a learnt prefix", () => {
     expect(own(shared, BigUint64Array.of(1n, 55n))).toBe(1n); // blocks 1 and 2 were followed by one other alone
   });
 
+  test("keys beyond the deeper of two branchings, also where what lies between is not shared", () => {
+    const shared = new SharedPrefix(4, 1_000);
+    for (const team of [10, 20, 30, 40]) own(shared, BigUint64Array.of(1n, BigInt(team)));
+    for (const chat of [101, 102, 103, 104]) own(shared, BigUint64Array.of(1n, 10n, 11n, BigInt(chat)));
+    expect(own(shared, BigUint64Array.of(1n, 10n, 11n, 105n, 9n))).toBe(105n);
+    expect(own(shared, BigUint64Array.of(1n, 20n, 21n, 205n, 9n))).toBe(20n);
+  });
+
   test("is not moved by a busy conversation, however often its prefix is seen", () => {
     const shared = new SharedPrefix(4, 1_000);
     for (let conversation = 0; conversation < 4; conversation++) own(shared, turn(1, conversation));
