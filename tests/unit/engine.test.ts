@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { decodeKvEvents } from "../../src/selection/events.js";
+import { decodeKvEvents, type KvStored } from "../../src/selection/events.js";
 import { VirtualClock } from "../../src/sim/clock.js";
 import { Engine, type EngineOptions, encodeKvEvents, type KvMessage, type PassLoad } from "../../src/sim/engine.js";
 
@@ -219,7 +219,7 @@ describe("KV events", () => {
     const [first, second] = messages.map(({ events }) => events[0]);
     expect(first).toMatchObject({ type: "stored", parentBlockHash: null, tokenIds: tokens(100, 8), blockSize: 4 });
     expect(second).toMatchObject({ type: "stored", tokenIds: tokens(108, 4) });
-    expect(second).toHaveProperty("parentBlockHash", (first as { blockHashes: bigint[] }).blockHashes[1]);
+    expect(second).toHaveProperty("parentBlockHash", (first as KvStored).blockHashes[1]);
   });
 
   test("name a block once, however many copies there are, and again when the last has gone", () => {
