@@ -74,11 +74,20 @@ describe("a frame", () => {
     expect(hexOf(frame)).toBe(hex);
   });
 
-  test("gives the bytes of an envelope without copying them", () => {
-    const bytes = encodeFrame({ kind: "data", epoch: 1, envelope });
+  test.each([
+    [24, false],
+    [25, true],
+    [5_000, true],
+  ])("of an envelope of %i bytes keeps them where they came: %s", (size, stays) => {
+    const bytes = encodeFrame({
+      kind: "data",
+      epoch: 1,
+      envelope: { ...envelope, bytes: new Uint8Array(size).fill(3) },
+    });
     const decoded = decodeFrame(bytes) as Extract<Frame, { kind: "data" }>;
-    expect(decoded.envelope.bytes.buffer).toBe(bytes.buffer);
-    expect(decoded.envelope.bytes.byteOffset).toBe(DATA_HEADER_BYTES);
+    expect(decoded.envelope.bytes).toEqual(new Uint8Array(size).fill(3));
+    expect(decoded.envelope.bytes.buffer === bytes.buffer).toBe(stays);
+    if (stays) expect(decoded.envelope.bytes.byteOffset).toBe(DATA_HEADER_BYTES);
   });
 
   test("is passed on with another epoch and nothing else changed", () => {

@@ -41,7 +41,7 @@ export type Frame =
   | { readonly kind: "bye"; readonly reason: string };
 
 export const FRAME_VERSION = 1;
-const MAGIC = 0x564b; // "KV", read as a little-endian u16
+const MAGIC = [0x4b, 0x56] as const; // "KV"
 const EPOCH_OFFSET = 4;
 
 /** Bytes of a data frame before those of the envelope. */
@@ -51,6 +51,10 @@ export const DATA_HEADER_BYTES = 40;
 export const REASON_BYTES_MAX = 256;
 
 const PEER_BYTES = 8;
+const U32_MASK = 0xffff_ffffn;
+
+/** Arrays of so few bytes have no buffer of their own until they are asked for it. */
+const SMALL_BYTES = 64;
 
 /** The number of each kind, the bytes before its variable part, and what one unit of that has (0: there is none). */
 const KINDS: Record<Frame["kind"], { readonly id: number; readonly fixed: number; readonly unit: number }> = {
@@ -89,50 +93,57 @@ export function encodeFrame(frame: Frame): FrameBytes {
 
 /** Encodes an envelope, with the epoch of the peer at the other end. */
 export function encodeData(epoch: number, envelope: Envelope): FrameBytes {
-  const bytes = new Uint8Array(DATA_HEADER_BYTES + envelope.bytes.length);
-  const view = start(bytes, "data");
-  view.setUint32(EPOCH_OFFSET, epoch, true);
-  view.setUint32(8, envelope.source, true);
-  view.setUint32(12, envelope.destination, true);
-  view.setUint32(16, envelope.tag, true);
-  view.setUint32(20, envelope.router, true);
-  view.setBigUint64(24, envelope.requestId, true);
-  view.setUint32(32, envelope.sequence, true);
+  const bytes = start("data", DATA_HEADER_BYTES + envelope.bytes.length);
+  setU32(bytes, EPOCH_OFFSET, epoch);
+  setU32(bytes, 8, envelope.source);
+  setU32(bytes, 12, envelope.destination);
+  setU32(bytes, 16, envelope.tag);
+  setU32(bytes, 20, envelope.router);
+  setU32(bytes, 24, Number(envelope.requestId & U32_MASK));
+  setU32(bytes, 28, Number(envelope.requestId >> 32n));
+  setU32(bytes, 32, envelope.sequence);
   bytes.set(envelope.bytes, DATA_HEADER_BYTES);
   return bytes;
 }
 
 /** Overwrites the epoch of a data frame, which a hub passes on with that of the source. */
 export function patchEpoch(data: FrameBytes, epoch: number): void {
-  new DataView(data.buffer, data.byteOffset).setUint32(EPOCH_OFFSET, epoch, true);
+  setU32(data, EPOCH_OFFSET, epoch);
 }
 
 /**
- * Decodes a frame. The bytes of an envelope stay where they are; nothing is allocated beyond what the frame holds.
+ * Decodes a frame. The bytes of an envelope stay where they are, but for a few; nothing is allocated beyond what the frame
+ * holds.
  *
  * @throws {TransportError} `KVROUTE_TRANSPORT_FRAME`
  */
 export function decodeFrame(bytes: FrameBytes): Frame {
   if (bytes.length < 4) throw frameError(`Expected a frame of 4 bytes or more, got ${bytes.length}`);
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (view.getUint16(0, true) !== MAGIC)
+  if (bytes[0] !== MAGIC[0] || bytes[1] !== MAGIC[1]) {
     throw frameError("Expected a frame that begins with KV, got another beginning");
+  }
   if (bytes[2] !== FRAME_VERSION) {
     throw frameError(`Expected version ${FRAME_VERSION} of the framing, got version ${bytes[2]}`);
   }
   const kind = KIND_OF_ID.get(bytes[3] as number);
   if (kind === undefined) throw frameError(`Expected a kind of frame from 1 to ${KIND_OF_ID.size}, got ${bytes[3]}`);
   checkSize(kind, bytes.length);
-  return decodeBody(kind, view, bytes);
+  return decodeBody(kind, bytes);
 }
 
-function decodeBody(kind: Frame["kind"], view: DataView, bytes: FrameBytes): Frame {
-  const word = (offset: number) => view.getUint32(offset, true);
+function decodeBody(kind: Frame["kind"], bytes: FrameBytes): Frame {
+  const word = (offset: number) => u32(bytes, offset);
   switch (kind) {
     case "hello":
       return { kind, rank: word(4) };
     case "welcome":
-      return { kind, windowEnvelopes: word(4), windowBytes: word(8), maxEnvelopeBytes: word(12), peers: peersOf(view) };
+      return {
+        kind,
+        windowEnvelopes: word(4),
+        windowBytes: word(8),
+        maxEnvelopeBytes: word(12),
+        peers: peersOf(bytes),
+      };
     case "joined":
       return { kind, epoch: word(4), rank: word(8) };
     case "taken":
@@ -143,26 +154,26 @@ function decodeBody(kind: Frame["kind"], view: DataView, bytes: FrameBytes): Fra
     case "bye":
       return { kind, reason: textOf(bytes.subarray(4)) };
     case "data":
-      return { kind, epoch: word(EPOCH_OFFSET), envelope: envelopeOf(view, bytes) };
+      return { kind, epoch: word(EPOCH_OFFSET), envelope: envelopeOf(bytes) };
   }
 }
 
-function envelopeOf(view: DataView, bytes: FrameBytes): Envelope {
+function envelopeOf(bytes: FrameBytes): Envelope {
   return {
-    source: view.getUint32(8, true),
-    destination: view.getUint32(12, true),
-    tag: view.getUint32(16, true),
-    router: view.getUint32(20, true),
-    requestId: view.getBigUint64(24, true),
-    sequence: view.getUint32(32, true),
-    bytes: bytes.subarray(DATA_HEADER_BYTES),
+    source: u32(bytes, 8),
+    destination: u32(bytes, 12),
+    tag: u32(bytes, 16),
+    router: u32(bytes, 20),
+    requestId: (BigInt(u32(bytes, 28)) << 32n) | BigInt(u32(bytes, 24)),
+    sequence: u32(bytes, 32),
+    bytes: bytes.length <= SMALL_BYTES ? bytes.slice(DATA_HEADER_BYTES) : bytes.subarray(DATA_HEADER_BYTES),
   };
 }
 
-function peersOf(view: DataView): PeerId[] {
+function peersOf(bytes: FrameBytes): PeerId[] {
   const peers: PeerId[] = [];
-  for (let offset = KINDS.welcome.fixed; offset < view.byteLength; offset += PEER_BYTES) {
-    peers.push({ rank: view.getUint32(offset, true), epoch: view.getUint32(offset + 4, true) });
+  for (let offset = KINDS.welcome.fixed; offset < bytes.length; offset += PEER_BYTES) {
+    peers.push({ rank: u32(bytes, offset), epoch: u32(bytes, offset + 4) });
   }
   return peers;
 }
@@ -175,20 +186,35 @@ function checkSize(kind: Frame["kind"], size: number): void {
   if (!fits) throw frameError(`Expected a ${kind} frame of a size that it can have, got ${size} bytes`);
 }
 
-function start(bytes: FrameBytes, kind: Frame["kind"]): DataView {
-  const view = new DataView(bytes.buffer);
-  view.setUint16(0, MAGIC, true);
-  view.setUint8(2, FRAME_VERSION);
-  view.setUint8(3, KINDS[kind].id);
-  return view;
+function start(kind: Frame["kind"], size: number): FrameBytes {
+  const bytes = new Uint8Array(size);
+  bytes[0] = MAGIC[0];
+  bytes[1] = MAGIC[1];
+  bytes[2] = FRAME_VERSION;
+  bytes[3] = KINDS[kind].id;
+  return bytes;
+}
+
+// Byte by byte, without a DataView: V8 keeps small arrays beside its objects until somebody asks for their buffer, and
+// to make one takes as long as all the rest of a small frame.
+
+function setU32(bytes: FrameBytes, offset: number, value: number): void {
+  bytes[offset] = value;
+  bytes[offset + 1] = value >>> 8;
+  bytes[offset + 2] = value >>> 16;
+  bytes[offset + 3] = value >>> 24;
+}
+
+function u32(bytes: FrameBytes, offset: number): number {
+  const low = (bytes[offset] as number) | ((bytes[offset + 1] as number) << 8);
+  return (low | ((bytes[offset + 2] as number) << 16) | ((bytes[offset + 3] as number) << 24)) >>> 0;
 }
 
 /** Makes a frame of 32-bit fields and a text after them. */
 function words(kind: Frame["kind"], values: readonly number[], text = ""): FrameBytes {
   const offset = 4 + 4 * values.length;
-  const bytes = new Uint8Array(offset + (text === "" ? 0 : REASON_BYTES_MAX));
-  const view = start(bytes, kind);
-  for (const [index, value] of values.entries()) view.setUint32(4 + 4 * index, value, true);
+  const bytes = start(kind, offset + (text === "" ? 0 : REASON_BYTES_MAX));
+  for (const [index, value] of values.entries()) setU32(bytes, 4 + 4 * index, value);
   if (text === "") return bytes;
   const { written } = new TextEncoder().encodeInto(text, bytes.subarray(offset));
   return bytes.slice(0, offset + written);
