@@ -17,7 +17,7 @@ export interface PrefixIndexOptions {
 
 /** The most entries of an index: if each has a block of its own, they take 1.7 GB. */
 export const ENTRIES_MAX = 16_777_215;
-const ENTRIES_DEFAULT = 1_000_000;
+export const ENTRIES_DEFAULT = 1_000_000;
 
 /** Checks the bounds of an index and fills in what is absent; a `ttlMs` of 0 is none. */
 export function checkPrefixIndexOptions(options: PrefixIndexOptions): {

@@ -144,6 +144,19 @@ describe("a broken invariant", () => {
     });
   }
 
+  test.each<[string, (pool: BlockPool) => unknown]>([
+    ["inactiveIds", (pool) => pool.inactiveIds()],
+    ["a list that needs room", (pool) => pool.matchPrefix(new BigUint64Array(5_000))],
+  ])("ends the pool where %s meets it", (_, use) => {
+    const pool = new BlockPool({ capacity: 4 });
+    idle(pool, 1n);
+    const { exports } = coreOf(pool);
+    const trap = () => exports.cancel(0, 2); // nothing is reserved
+    Object.defineProperty(coreOf(pool), "exports", { value: { ...exports, listInactive: trap, makeScratch: trap } });
+    expect(() => use(pool)).toThrow(CorePanicError);
+    expect(() => pool.numActive).toThrow(CorePanicError);
+  });
+
   test("leaves other pools alone", () => {
     const { pool, reservation } = broken();
     const other = new BlockPool({ capacity: 2 });

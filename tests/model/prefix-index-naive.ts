@@ -6,6 +6,7 @@ export interface IndexUnderTest {
   readonly stats: { readonly evicted: number; readonly expired: number };
   store(worker: WorkerWithDpRank, hashes: Hashes, options?: { parent?: bigint; nowMs?: number }): void;
   remove(worker: WorkerWithDpRank, hashes: Hashes): void;
+  limit(worker: WorkerWithDpRank, maxEntries: number): void;
   clear(worker: WorkerWithDpRank): void;
   removeWorker(workerId: WorkerId): void;
   overlap(hashes: Hashes, nowMs?: number): { worker: WorkerWithDpRank; blocks: number }[];
@@ -21,6 +22,8 @@ interface Holder {
   readonly worker: WorkerWithDpRank;
   /** When it last used a block whose parent it did not have. */
   orphaned: number;
+  /** How many entries it may keep. */
+  limit: number;
 }
 
 interface Entry {
@@ -79,6 +82,16 @@ export class NaiveIndex implements IndexUnderTest {
     this.#keep((entry) => entry.holder !== holder || !hashes.includes(entry.hash as never));
   }
 
+  limit(worker: WorkerWithDpRank, maxEntries: number): void {
+    const holder = this.#find(worker) ?? this.#register(worker);
+    holder.limit = maxEntries;
+    for (;;) {
+      const own = this.#entries.filter((entry) => entry.holder === holder);
+      if (own.length <= maxEntries) return;
+      this.#evict(own[0] as Entry);
+    }
+  }
+
   clear(worker: WorkerWithDpRank): void {
     const holder = this.#find(worker);
     this.#keep((entry) => entry.holder !== holder);
@@ -129,7 +142,7 @@ export class NaiveIndex implements IndexUnderTest {
   }
 
   #isRecent(entry: Entry): boolean {
-    const lag = this.#ttlMs === undefined ? Math.floor(this.#mostOwn / 8) : 0;
+    const lag = this.#ttlMs === undefined ? Math.floor(entry.holder.limit / 8) : 0;
     return this.#clock - entry.stamp <= lag && entry.stamp > entry.holder.orphaned;
   }
 
@@ -143,13 +156,17 @@ export class NaiveIndex implements IndexUnderTest {
 
   #makeRoom(holder: Holder, anchor: Entry | undefined): boolean {
     const own = this.#entries.filter((entry) => entry.holder === holder);
-    if (own.length < this.#mostOwn && this.#entries.length < this.#most) return true;
-    const victim = (own.length < this.#mostOwn ? this.#entries : own)[0] as Entry;
+    if (own.length < holder.limit && this.#entries.length < this.#most) return true;
+    const victim = (own.length < holder.limit ? this.#entries : own)[0] as Entry;
     if (victim === anchor) return false;
+    this.#evict(victim);
+    return true;
+  }
+
+  #evict(victim: Entry): void {
     this.onEvict(victim.holder.worker, victim.hash);
     this.#keep((entry) => entry !== victim);
     this.stats.evicted++;
-    return true;
   }
 
   #pass(nowMs: number | undefined): void {
@@ -176,7 +193,7 @@ export class NaiveIndex implements IndexUnderTest {
   }
 
   #register({ workerId, dpRank }: WorkerWithDpRank): Holder {
-    const holder = { worker: { workerId, dpRank }, orphaned: -1 };
+    const holder = { worker: { workerId, dpRank }, orphaned: -1, limit: this.#mostOwn };
     this.#holders.push(holder);
     return holder;
   }

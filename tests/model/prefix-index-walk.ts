@@ -22,9 +22,15 @@ interface Walk {
   readonly seed?: number;
 }
 
+/** Makes a call at a time, on an index with a bound for each worker. */
+type MakeCall = (now: number, bound: number) => IndexCall;
+
+/** Limits of single workers are up to this, or to the bound of the index where that is less. */
+const LIMIT_MAX = 40;
+
 /** A call, and by how much the time has gone on before it. */
 interface Step {
-  readonly call: (now: number) => IndexCall;
+  readonly call: MakeCall;
   readonly waitMs: number;
   readonly look: boolean;
 }
@@ -43,10 +49,11 @@ export function indexWalk(make: MakeIndex, space: IndexSpace, walk: Walk): { evi
         if (world.model.holdsChild(worker, hash)) throw new Error(`${hash} is evicted before a child.`);
       };
     }
+    const bound = Math.min(options.maxEntries ?? LIMIT_MAX, options.maxEntriesPerWorker ?? LIMIT_MAX);
     let now = 0;
     for (const { call, waitMs, look } of list) {
       now = Math.max(0, now + waitMs);
-      world.call(call(now));
+      world.call(call(now, bound));
       if (look) world.compareHolders(now);
     }
     world.compareHolders(now);
@@ -69,7 +76,8 @@ function stepOf(space: IndexSpace): fc.Arbitrary<Step> {
   return fc.record({ call: callOf(space), waitMs: wait, look: fc.boolean() });
 }
 
-function callOf(space: IndexSpace): fc.Arbitrary<(now: number) => IndexCall> {
+function callOf(space: IndexSpace): fc.Arbitrary<MakeCall> {
+  const most = fc.integer({ min: 1, max: LIMIT_MAX });
   const worker = fc.record({ workerId: fc.constantFrom(...space.ids), dpRank: fc.nat(space.ranks - 1) });
   const node = fc.integer({ min: 1, max: 2 ** space.levels - 1 });
   const path = fc.tuple(node, fc.nat(space.levels)).map(([leaf, skip]) => pathTo(leaf, skip));
@@ -84,6 +92,14 @@ function callOf(space: IndexSpace): fc.Arbitrary<(now: number) => IndexCall> {
     { weight: 12, arbitrary: fc.tuple(worker, chain, typed).map((args) => (now: number) => store(...args, now)) },
     { weight: 3, arbitrary: fc.tuple(worker, some, typed).map((args) => () => remove(...args)) },
     { weight: 4, arbitrary: fc.tuple(chain, typed).map((args) => (now: number) => overlap(...args, now)) },
+    {
+      weight: 1,
+      arbitrary: fc.tuple(worker, most).map(
+        ([who, n]): MakeCall =>
+          (_, bound) =>
+            limit(who, Math.min(n, bound)),
+      ),
+    },
     { weight: 1, arbitrary: worker.map((who) => () => clear(who)) },
     { weight: 1, arbitrary: fc.constantFrom(...space.ids).map((id) => () => removeWorker(id)) },
   );
@@ -119,6 +135,10 @@ function remove(worker: WorkerWithDpRank, hashes: readonly bigint[], typed: bool
 
 function overlap({ hashes }: Chain, typed: boolean, nowMs: number): IndexCall {
   return { text: `overlap([${hashes}], ${nowMs})`, act: (index) => index.overlap(list(hashes, typed), nowMs) };
+}
+
+function limit(worker: WorkerWithDpRank, most: number): IndexCall {
+  return { text: `limit(${name(worker)}, ${most})`, act: (index) => index.limit(worker, most) };
 }
 
 function clear(worker: WorkerWithDpRank): IndexCall {

@@ -21,6 +21,7 @@ const ALPHABET: readonly IndexCall[] = WORKERS.flatMap((worker) => {
     })),
     { text: `remove(${worker.workerId}, A)`, act: (index: IndexUnderTest) => index.remove(worker, [A]) },
     { text: `remove(${worker.workerId}, B)`, act: (index: IndexUnderTest) => index.remove(worker, [B]) },
+    { text: `limit(${worker.workerId}, 1)`, act: (index: IndexUnderTest) => index.limit(worker, 1) },
     { text: `clear(${worker.workerId})`, act: (index: IndexUnderTest) => index.clear(worker) },
     {
       text: `removeWorker(${worker.workerId})`,

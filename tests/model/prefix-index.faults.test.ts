@@ -13,6 +13,7 @@ const scenario: readonly IndexCall[] = [
   ...Array.from({ length: WORKERS }, (_, id) => store(id, 0, 2)),
   ...Array.from({ length: 12 }, (_, i) => store(i, 1_000 * (i + 1), 500)),
   { text: "overlap of the blocks of all", act: (index) => index.overlap(chain(0, 2)) },
+  limit(WORKERS, 4),
   store(1, 1_000, 600),
   { text: "overlap of a long chain", act: (index) => index.overlap(chain(1_000, 3_000)) },
 ];
@@ -22,6 +23,10 @@ function store(id: number, from: number, length: number): IndexCall {
     text: `store(${id}, ${length} from ${from})`,
     act: (index) => index.store(worker(id), chain(from, length)),
   };
+}
+
+function limit(id: number, most: number): IndexCall {
+  return { text: `limit(${id}, ${most})`, act: (index) => index.limit(worker(id), most) };
 }
 
 /** Plays the scenario, within so many bytes or with the k-th growth refused. */
@@ -67,6 +72,27 @@ describe("a limit of memory refuses single calls, changes nothing and leaves the
   test(`of ${enough} pages refuses nothing`, () => {
     expect(play(enough * PAGE_BYTES).limited).toEqual([]);
   });
+});
+
+test("a store of what is known asks for no memory where there is none, and one of new blocks for theirs alone", () => {
+  const index = new PrefixIndex({ maxMemoryBytes: 2 * PAGE_BYTES });
+  const refused = expect.objectContaining({ code: "KVROUTE_MEMORY_LIMIT" });
+  index.store(worker(0), chain(0, 100));
+  const fill = () => {
+    for (let hash = 1_000; ; hash++) index.store(worker(1), chain(hash, 1));
+  };
+  expect(fill).toThrow(refused);
+  index.remove(worker(0), chain(98, 2)); // four records
+  index.store(worker(0), chain(0, 98));
+  index.store(worker(0), chain(0, 99));
+  index.store(worker(0), chain(99, 1), { parent: 98n });
+  const { size } = index;
+  index.store(worker(0), chain(0, 100));
+  index.store(worker(0), chain(50, 50), { parent: 49n });
+  expect(() => index.store(worker(2), chain(0, 100))).toThrow(refused);
+  expect(() => index.store(worker(0), chain(99, 2), { parent: 98n })).toThrow(refused);
+  expect(index.size).toEqual(size);
+  expect(index.overlap(chain(0, 100))).toEqual([{ worker: worker(0), blocks: 100 }]);
 });
 
 test("a growth that the runtime refuses changes nothing, and the next one is granted", () => {

@@ -120,6 +120,69 @@ describe("workers", () => {
   });
 });
 
+describe("a limit of one worker", () => {
+  test("lets its oldest entries go at once, leaves before their parents, and keeps no more from then on", () => {
+    const index = new PrefixIndex();
+    index.store(at("a"), [1n, 2n, 3n, 4n]);
+    index.store(at("b"), [1n, 2n, 3n, 4n]);
+    index.limit(at("a"), 2);
+    expect(index.stats).toEqual({ evicted: 2, expired: 0 });
+    expect(index.overlap([1n, 2n, 3n, 4n]).map(({ blocks }) => blocks)).toEqual([4, 2]);
+    index.store(at("a"), [11n, 12n, 13n]);
+    expect(index.overlap([11n, 12n, 13n])).toEqual([{ worker: at("a"), blocks: 2 }]);
+    expect(index.overlap([1n])).toEqual([{ worker: at("b"), blocks: 1 }]);
+    expect(index.size.entries).toBe(6);
+    verifyIndex(index);
+  });
+
+  test("may come before the first store, outlives clear and ends with removeWorker", () => {
+    const index = new PrefixIndex({ maxEntriesPerWorker: 3 });
+    const held = () => {
+      index.store(at("a"), [1n, 2n, 3n, 4n]);
+      return index.overlap([1n, 2n, 3n, 4n])[0]?.blocks;
+    };
+    index.limit(at("a"), 2);
+    expect(index.overlap([1n])).toEqual([]);
+    expect(held()).toBe(2);
+    index.clear(at("a"));
+    expect(held()).toBe(2);
+    index.limit(at("a"), 3);
+    expect(held()).toBe(3);
+    index.limit(at("a"), 1);
+    index.removeWorker("a");
+    expect(held()).toBe(3);
+    verifyIndex(index);
+  });
+
+  // Were the age of a parent known to an eighth of the whole index only, the parent would be the next to go: its child
+  // would find no room.
+  test("leaves room under a parent that its worker used longest ago, however large the index is", () => {
+    const index = new PrefixIndex();
+    index.limit(at("a"), 8);
+    index.store(at("a"), [1n, 2n, 3n, 4n]);
+    index.store(at("a"), [11n, 12n, 13n, 14n]);
+    index.store(at("a"), [5n], { parent: 4n });
+    expect(index.overlap([1n, 2n, 3n, 4n, 5n])[0]?.blocks).toBe(5);
+    expect(index.overlap([11n, 12n, 13n, 14n])[0]?.blocks).toBe(3);
+  });
+
+  test("that is learnt anew with every request costs no memory, and evicts no more than it must", () => {
+    const index = new PrefixIndex({ maxEntries: 10_000 });
+    const next = chains(10);
+    for (let request = 0; request < 200; request++) index.store(at("a"), next());
+    const bytes = index.memoryBytes;
+    for (let request = 0; request < 2_000; request++) {
+      const size = 1_000 + (request % 2 === 0 ? 10 : 0);
+      index.limit(at("a"), size);
+      index.store(at("a"), next());
+      expect(index.size.entries).toBe(size);
+    }
+    expect(index.memoryBytes).toBe(bytes);
+    expect(index.stats.evicted).toBe(2_000 + 20_000 - 1_000);
+    verifyIndex(index);
+  });
+});
+
 describe("churn", () => {
   // 50,000 in the normal suite; KVROUTE_TEST_SCALE=200 makes it the ten million of a long run.
   const operations = scaled(50_000);
@@ -160,6 +223,7 @@ function churn(index: PrefixIndex, random: (below: number) => number, operations
     else if (verb < 15) index.remove(worker(), chain);
     else if (verb < 18) index.overlap(chain);
     else if (verb < 19) index.clear(worker());
+    else if (random(2) === 0) index.limit(worker(), 1 + random(500));
     else index.removeWorker(random(2_000));
   }
   expect(index.size.entries).toBeLessThanOrEqual(20_000);

@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { PAGE_BYTES } from "../../../src/abi.js";
 import { compileCore } from "../../../src/core/compile.js";
 import { DISPOSE } from "../../../src/core/dispose.js";
-import { coreOfIndex, PrefixIndex } from "../../../src/core/prefix-index.js";
-import { ENTRIES_MAX } from "../../../src/core/prefix-options.js";
+import { coreOfIndex, overlapOf, PrefixIndex } from "../../../src/core/prefix-index.js";
+import { ENTRIES_DEFAULT, ENTRIES_MAX } from "../../../src/core/prefix-options.js";
 import { WORKERS_MAX } from "../../../src/core/worker-table.js";
 import {
   ArgumentRangeError,
@@ -115,6 +115,61 @@ describe("workers", () => {
   test("removeWorker refuses what is no id", () => {
     expect(() => new PrefixIndex().removeWorker(0.5)).toThrow(ArgumentRangeError);
     expect(() => new PrefixIndex().removeWorker(junk(true))).toThrow(ArgumentTypeError);
+  });
+});
+
+describe("the limit of a worker", () => {
+  test.each([0, -1, 1.5, Number.NaN, 11])("is not %d where a worker may have 10 entries", (most) => {
+    const index = new PrefixIndex({ maxEntriesPerWorker: 10 });
+    index.store(at("a"), [1n, 2n]);
+    const expected = `Expected maxEntries to be a whole number from 1 to 10, got ${most}.`;
+    expect(() => index.limit(at("a"), most)).toThrow(expected);
+    expect(() => index.limit(at("b"), most)).toThrow(ArgumentRangeError);
+    expect(index.size.entries).toBe(2);
+  });
+
+  test("is a number, of a worker", () => {
+    const index = new PrefixIndex();
+    expect(() => index.limit(at("a"), junk("1"))).toThrow(ArgumentTypeError);
+    expect(() => index.limit(junk("a"), 1)).toThrow(ArgumentTypeError);
+    expect(() => index.limit(at("a", -1), 1)).toThrow(ArgumentRangeError);
+    index.limit(at("a"), 1);
+    index.limit(at("a"), ENTRIES_DEFAULT);
+    expect(() => index.limit(at("a"), ENTRIES_DEFAULT + 1)).toThrow(ArgumentRangeError);
+  });
+
+  test("registers a worker: its place in answers is that of the first call", () => {
+    const index = new PrefixIndex();
+    index.limit(at("b"), 5);
+    for (const id of ["a", "b"]) index.store(at(id), [1n]);
+    expect(index.overlap([1n]).map(({ worker }) => worker.workerId)).toEqual(["b", "a"]);
+  });
+
+  test("of a new worker needs memory, and changes nothing where there is none", () => {
+    const { memoryBytes } = new PrefixIndex();
+    const index = new PrefixIndex({ maxMemoryBytes: memoryBytes });
+    let id = 0;
+    expect(() => {
+      for (; ; id++) index.limit(at(id), 1);
+    }).toThrow(MemoryLimitError);
+    index.limit(at(id - 1), 2);
+    index.removeWorker(0);
+    index.limit(at(id), 1);
+  });
+});
+
+describe("overlapOf", () => {
+  test("says what overlap says, and names a frozen worker by the object that registered it", () => {
+    const index = new PrefixIndex();
+    const worker = Object.freeze(at("a"));
+    index.store(worker, [1n, 2n]);
+    index.store(at("b"), [1n]);
+    const { workers, blocks } = overlapOf(index, [1n, 2n]);
+    expect(workers).toEqual(index.overlap([1n, 2n]).map((overlap) => overlap.worker));
+    expect(blocks).toEqual([2, 1]);
+    expect(workers[0]).toBe(worker);
+    expect(overlapOf(index, [1n]).workers[1]).toBe(workers[1]);
+    expect(overlapOf(index, [])).toEqual({ workers: [], blocks: [] });
   });
 });
 
