@@ -1,5 +1,5 @@
 import { scratch } from "../assembly/layout";
-import { clearHolder, numBlocks, numEntries, numEvicted, removeBlocks, removeHolder } from "../assembly/prefix-batch";
+import { clearHolder, limitHolder, numBlocks, numEntries, numEvicted, removeBlocks, removeHolder } from "../assembly/prefix-batch";
 import * as index from "../assembly/prefix-index";
 import { overlap } from "../assembly/prefix-overlap";
 import { holderAt, recycled, untouched, used } from "../assembly/prefix-records";
@@ -125,6 +125,20 @@ describe("prefix index", () => {
     expect(numBlocks()).toBe(14);
     removeBlocks(second, 3);
     expect(numEntries()).toBe(14);
+  });
+
+  it("a limit of a holder lets its oldest entries go, and stays", () => {
+    const gone = numEvicted();
+    expect(limitHolder(first, 0, 12)).toBe(first);
+    expect(order()).toBe("63 62 61 60 59 58 57 56 55 54 53 51");
+    expect(numEvicted()).toBe(gone + 2);
+    storeAll(first, [70]);
+    expect(order()).toBe("62 61 60 59 58 57 56 55 54 53 51 70");
+    const other = limitHolder(0, 0, 1);
+    storeAll(other, [80, 81]);
+    expect(holderAt(other).entries).toBe(1);
+    removeHolder(other);
+    limitHolder(first, 0, 16);
   });
 
   it("what is gone leaves its records to others", () => {
