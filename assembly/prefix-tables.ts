@@ -46,8 +46,11 @@ function find(table: usize, mask: usize, key: u64): usize {
   return changetype<Node>(lookUp(nodeTable, nodeMask, hash));
 }
 
-/** The entry of a node and a holder, or null. */
+/** The entry of a node and a holder, or null. Most blocks have one owner, who is asked first: no table need be read then. */
 export function findEntry(node: Node, holder: Holder): Entry {
+  const first = node.first;
+  if (first.holder == holder) return first;
+  if (node.count == 1) return changetype<Entry>(0);
   const key = (<u64>changetype<usize>(node) << 32) | <u64>changetype<usize>(holder);
   return changetype<Entry>(find(entryTable, entryMask, key));
 }

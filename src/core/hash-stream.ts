@@ -5,17 +5,18 @@ import type { Hasher, TokenHashes } from "./hasher.js";
 /** UTF-8 takes at most so many bytes for a UTF-16 unit. */
 const UNIT_BYTES_MAX = 3;
 
-/** Hashes the full blocks of some bytes. */
+/** Hashes the full blocks of some bytes. Without local hashes, copying them is spared. */
 export function hashBytes(
   hasher: Hasher,
   bytes: Uint8Array,
   blockBytes: number,
   seed: bigint,
   parent: bigint | undefined,
+  withLocal = true,
 ): TokenHashes {
   const total = Math.floor(bytes.length / blockBytes);
   const atOnce = hasher.blocksAtOnce(blockBytes);
-  const hashes = hasher.room(total);
+  const hashes = hasher.room(total, withLocal);
   for (let done = 0; done < total; ) {
     const count = Math.min(atOnce, total - done);
     const start = done * blockBytes;

@@ -74,14 +74,14 @@ export class Hasher {
     }
   }
 
-  /** Makes room for so many hashes of either kind. */
-  room(count: number): TokenHashes {
-    return { local: this.#locals.hashes(count), sequence: this.#sequences.hashes(count) };
+  /** Makes room for so many hashes of either kind, or of the sequence alone. */
+  room(count: number, withLocal = true): TokenHashes {
+    return { local: this.#locals.hashes(withLocal ? count : 0), sequence: this.#sequences.hashes(count) };
   }
 
-  /** Copies the hashes of the last `count` blocks that were hashed, to an index on. */
+  /** Copies the hashes of the last `count` blocks that were hashed, to an index on; local ones where there is room. */
   take(hashes: TokenHashes, index: number, count: number): void {
-    this.#copy(hashes.local, index, LOCAL, count);
+    if (hashes.local.length > 0) this.#copy(hashes.local, index, LOCAL, count);
     this.#copy(hashes.sequence, index, LOCAL + this.#blocksMax, count);
   }
 

@@ -47,11 +47,20 @@ const NOTHING = new Uint8Array(0);
  * @throws {ArgumentRangeError} `KVROUTE_ARGUMENT_RANGE` if `blockSize` or `parent` is out of range
  */
 export function hashTokens(tokens: Uint32Array, options: HashTokensOptions): TokenHashes {
+  return hashAll(tokens, options, true);
+}
+
+/** Does as `hashTokens`, for callers within the package that need no local hashes. */
+export function hashSequence(tokens: Uint32Array, options: HashTokensOptions): BigUint64Array {
+  return hashAll(tokens, options, false).sequence;
+}
+
+function hashAll(tokens: Uint32Array, options: HashTokensOptions, withLocal: boolean): TokenHashes {
   const bytes = bytesOf(tokens, "Uint32Array", "tokens");
   checkOptions(options);
   const blockSize = checkSize(options.blockSize, 1, BLOCK_SIZE_MAX, "blockSize", "tokens");
   const parent = checkParent(options.parent);
-  return hashBytes(hasher(), bytes, blockSize * TOKEN_BYTES, seedOf(options), parent);
+  return hashBytes(hasher(), bytes, blockSize * TOKEN_BYTES, seedOf(options), parent, withLocal);
 }
 
 /**

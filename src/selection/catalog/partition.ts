@@ -16,6 +16,8 @@ export class Partition implements RoutingPartition {
   /** That of the first worker that says one: hashes of others would not compare. */
   blockSize: number | undefined;
   readonly #rows = new Map<WorkerKey, Map<number, WorkerRow>>();
+  /** The rows by the objects under which the tables in the core know their workers: the same ones, time after time. */
+  #rowsByObject = new WeakMap<WorkerWithDpRank, WorkerRow>();
 
   constructor(
     readonly modelName: string,
@@ -29,6 +31,15 @@ export class Partition implements RoutingPartition {
   /** Finds the row of a worker's rank. */
   find({ workerId, dpRank }: WorkerWithDpRank): WorkerRow | undefined {
     return this.#rows.get(workerKey(workerId))?.get(dpRank);
+  }
+
+  /** Does as `find` for an object that comes again with every request. */
+  findSame(worker: WorkerWithDpRank): WorkerRow | undefined {
+    const known = this.#rowsByObject.get(worker);
+    if (known !== undefined) return known;
+    const row = this.find(worker);
+    if (row !== undefined) this.#rowsByObject.set(worker, row);
+    return row;
   }
 
   /** Adds a row for each rank of a worker that has none, and takes those away whose rank has gone. Returns the latter. */
@@ -55,6 +66,7 @@ export class Partition implements RoutingPartition {
 
   /** Settles the block size and who can be chosen, after a worker has come, gone or changed. */
   refresh(): void {
+    this.#rowsByObject = new WeakMap();
     const entries = [...this.entries];
     if (!entries.some(({ settings }) => settings.blockSize === this.blockSize)) this.blockSize = undefined;
     this.blockSize ??= entries.find(({ settings }) => settings.blockSize !== undefined)?.settings.blockSize;

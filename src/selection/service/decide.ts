@@ -81,12 +81,12 @@ export class Decider {
     const { index, policy } = this.#parts;
     const held = overlapOf(index, sequenceHashes, nowMs);
     for (let at = 0; at < held.workers.length; at++) {
-      const row = partition.find(held.workers[at] as WorkerWithDpRank);
+      const row = partition.findSame(held.workers[at] as WorkerWithDpRank);
       if (row !== undefined) row.overlapBlocks = held.blocks[at] as number;
     }
     const active = partition.blocks.potential(sequenceHashes, policy.hotRequests ?? Number.POSITIVE_INFINITY);
     for (let at = 0; at < active.workers.length; at++) {
-      const row = partition.find(active.workers[at] as WorkerWithDpRank);
+      const row = partition.findSame(active.workers[at] as WorkerWithDpRank);
       if (row === undefined) continue; // it drains, or it is of another partition
       const blocks = active.blocks[at] as number;
       row.activeOverlapBlocks = blocks;

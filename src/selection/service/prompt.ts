@@ -1,5 +1,5 @@
 import { describe } from "../../core/describe.js";
-import { hashTokens } from "../../core/token-hash.js";
+import { hashSequence } from "../../core/token-hash.js";
 import { ArgumentRangeError, ArgumentTypeError } from "../../errors.js";
 import { checkName, checkWhole } from "../catalog/registration.js";
 import type { Prompt } from "./types.js";
@@ -28,12 +28,8 @@ export function resolvePrompt(prompt: Prompt, blockSize: number): ResolvedPrompt
   if (tokenIds === undefined) return resolveHashes(prompt);
   const tokens = tokensOf(tokenIds);
   checkBlocks(Math.floor(tokens.length / blockSize));
-  const { sequence } = hashTokens(tokens, {
-    blockSize,
-    ...(loraName !== undefined && { loraName }),
-    ...(cacheSalt !== undefined && { cacheSalt }),
-  });
-  return { sequenceHashes: sequence, promptTokens: tokens.length };
+  const sequenceHashes = hashSequence(tokens, { blockSize, loraName, cacheSalt });
+  return { sequenceHashes, promptTokens: tokens.length };
 }
 
 function resolveHashes({ sequenceHashes, islTokens }: Prompt): ResolvedPrompt {
@@ -47,6 +43,9 @@ function resolveHashes({ sequenceHashes, islTokens }: Prompt): ResolvedPrompt {
   }
   checkBlocks(sequenceHashes.length);
   checkWhole(islTokens, "islTokens", 1, Number.MAX_SAFE_INTEGER);
+  if (sequenceHashes instanceof BigUint64Array) {
+    return { sequenceHashes: sequenceHashes.slice(), promptTokens: islTokens as number };
+  }
   sequenceHashes.forEach((hash: unknown, index) => {
     if (typeof hash === "bigint" && hash >= 0n && hash <= HASH_MAX) return;
     throw new ArgumentTypeError(`Expected sequenceHashes[${index}] to be a hash of 64 bits, got ${describe(hash)}.`);
