@@ -54,8 +54,11 @@ class PortPipe implements Pipe {
       port.on("message", (data) => this.#arrive(data));
       port.on("messageerror", unreadable);
       port.on("close", () => hangUp("the port was closed"));
-      port.on("exit", (code) => hangUp(`the thread ended with code ${code}`));
-      port.on("error", (error) => hangUp(`the thread threw: ${error?.message}`, error));
+      let why: string | undefined;
+      port.on("error", (error) => {
+        why = `the thread threw: ${error?.message ?? error}`; // the exit follows, after what was sent before
+      });
+      port.on("exit", (code) => hangUp(why ?? `the thread ended with code ${code}`));
       return;
     }
     port.addEventListener?.("message", (event) => this.#arrive(event.data));

@@ -67,6 +67,7 @@ describe("a worker thread", () => {
     ["is terminated", hello(1), true, "the thread ended with code 1"],
     ["ends", `${hello(1)} setImmediate(() => process.exit(3));`, false, "the thread ended with code 3"],
     ["throws", `${hello(1)} setImmediate(() => { throw new Error("oh no"); });`, false, "the thread threw: oh no"],
+    ["throws nothing", `${hello(1)} setImmediate(() => { throw null; });`, false, "the thread threw: null"],
   ])("that %s is lost, with the reason", async (_, code, isTerminated, reason) => {
     const worker = thread(`${code} parentPort.on("message", () => undefined);`);
     const { hub, transport, lost } = await hubWith(worker);
@@ -77,6 +78,26 @@ describe("a worker thread", () => {
     await until(() => lost.length > 0, "the loss is told");
     expect(lost[0]).toContain(reason);
     expect(hub.ranks).toEqual([0]);
+  });
+
+  test("that throws is heard to its end: what it sent before may come after the news", async () => {
+    const listeners = new Map<string, (argument: unknown) => void>();
+    const hub = new TransportHub();
+    const transport = await hub.connect(0);
+    const lost: string[] = [];
+    transport.onPeerLost((_, reason) => lost.push(reason.message));
+    hub.attach(
+      messagePortPipe({
+        postMessage: () => undefined,
+        on: (event: string, listener) => listeners.set(event, listener),
+      }),
+    );
+    listeners.get("error")?.(new Error("oh no"));
+    listeners.get("message")?.(encodeFrame({ kind: "hello", rank: 1 }));
+    expect(hub.ranks).toEqual([0, 1]);
+    listeners.get("exit")?.(1);
+    await until(() => lost.length > 0, "the loss is told");
+    expect(lost[0]).toContain("the thread threw: oh no");
   });
 
   test("whose port was handed over is lost with the thread", async () => {
