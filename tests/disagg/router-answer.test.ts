@@ -99,6 +99,28 @@ describe("cancelling", () => {
     stage.expectRest();
   });
 
+  test("what waits to be sent is not sent after an abort", async () => {
+    const sent: number[] = [];
+    const way = new Map<number, () => void>();
+    const stage = new Stage({
+      network: () => ({
+        windowEnvelopes: 1,
+        loses: ({ tag }) => sent.push(tag) === 0,
+        delay: ({ tag }) => (tag === TAGS.promptTokens ? new Promise<void>((open) => way.set(tag, open)) : undefined),
+      }),
+    });
+    const gone = new AbortController();
+    const answer = stage.router.collect({ tokens, maxNewTokens: 4, signal: gone.signal });
+    await quiet();
+    gone.abort(new Error("enough"));
+    await expect(answer).rejects.toThrow("enough");
+    way.get(TAGS.promptTokens)?.();
+    await quiet();
+    expect(sent).toEqual([TAGS.promptTokens, TAGS.cancel, TAGS.cancel]);
+    await stage.clock.pass(30_000); // half a request, which the Cancel has dropped or will
+    stage.expectRest();
+  });
+
   test("a signal that is aborted already sends nothing", async () => {
     const { stage, sent } = recorded();
     const answer = stage.router.collect({ tokens, maxNewTokens: 4, signal: AbortSignal.abort(new Error("before")) });

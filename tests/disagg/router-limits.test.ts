@@ -36,6 +36,17 @@ describe("time", () => {
     stage.expectRest();
   });
 
+  test("requestTimeoutMs ends a request in its prefill phase without a second attempt", async () => {
+    const limits = { requestTimeoutMs: 100, prefillTimeoutMs: 1_000 };
+    const stage = new Stage({ prefill: [1, 3], prefillWorker: { prefill: never }, router: limits });
+    const error = await stage.clock.reason(stage.router.collect({ tokens, maxNewTokens: 1 }));
+    expect([codeOf(error), stage.clock.now(), stage.router.stats().retries]).toEqual([
+      "KVROUTE_DISAGG_TIMEOUT",
+      100,
+      0,
+    ]);
+  });
+
   test("a slow reader holds up nobody, and is not timed out", async () => {
     const stage = new Stage({ decodeWorker: endless, router: { tokenTimeoutMs: 50 } });
     const slow = stage.router.route({ tokens, maxNewTokens: 600 });

@@ -46,6 +46,12 @@ describe("trying again", () => {
     expect((error as Error).message).toMatch(/prefill worker 1 .* gave it up \(code 1\): no, after 0 tokens/);
   });
 
+  test("is not done for a KV cache that is too large: it is as large on any worker", async () => {
+    const stage = new Stage({ ...workers, prefillWorker: { maxKvBytes: 1 } });
+    const error = await stage.clock.reason(stage.router.collect({ tokens, maxNewTokens: 2 }));
+    expect([codeOf(error), stage.router.stats().retries]).toEqual(["KVROUTE_DISAGG_KV_REFUSED", 0]);
+  });
+
   test("is not done with prefillRetries 0", async () => {
     const failing = { prefill: () => Promise.reject(new Error("no")) };
     const stage = new Stage({ ...workers, router: { prefillRetries: 0 }, prefillWorker: failing });

@@ -65,6 +65,22 @@ describe("workers come and go", () => {
     stage.expectRest();
   });
 
+  test("a prefill worker that is lost or removed after its phase spoils nothing", async () => {
+    const stage: Stage = new Stage({
+      prefill: [1, 3],
+      decodeWorker: { decodeStep: (_kv, _last, position) => stage.clock.delay(10).then(() => BigInt(position)) },
+    });
+    const both = Promise.all([1, 2].map(() => stage.router.collect({ tokens, maxNewTokens: 3 })));
+    await stage.clock.pass(15);
+    stage.network.disconnect(1);
+    stage.router.removeWorker(3);
+    expect(await stage.clock.value(both)).toEqual([
+      [3n, 4n, 5n],
+      [3n, 4n, 5n],
+    ]);
+    stage.expectRest();
+  });
+
   test("a worker that is lost is chosen no more until it is added again", async () => {
     const lost: number[] = [];
     const { stage } = recorded({
@@ -96,6 +112,7 @@ describe("closing", () => {
     );
     expect(await stage.clock.value(answer)).toHaveLength(50);
     await stage.clock.value(closed);
+    expect(stage.clock.now()).toBe(0); // it did not wait any longer
     expect(stage.router.stats()).toMatchObject({ complete: 1, refused: 1 });
     stage.expectRest();
   });

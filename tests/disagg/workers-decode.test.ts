@@ -224,6 +224,18 @@ describe("an answer", () => {
   });
 });
 
+test("a step may take longer than sendTimeoutMs, which is about sending alone", async () => {
+  const stage: ReturnType<typeof decodeStage> = decodeStage({
+    sendTimeoutMs: 50,
+    decodeStep: (_kv, _last, position) => stage.clock.delay(80).then(() => BigInt(position)),
+  });
+  await stage.giveKv(1n, kv(0));
+  await stage.askDecode(1n, 3);
+  await stage.clock.pass(240);
+  expect(answerOf(stage)).toEqual({ tokens: [0n, 1n, 2n], isDone: true });
+  expect(stage.clock.timers).toBe(0);
+});
+
 describe("giving up", () => {
   test("a Cancel drops a KV cache, and stops an answer", async () => {
     const signals: AbortSignal[] = [];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ERROR_CODES, PrefillWorker, TAGS } from "../../src/disagg/index.js";
+import { ERROR_CODES, encodeCancel, PrefillWorker, TAGS } from "../../src/disagg/index.js";
 import { quiet } from "./router-clock.js";
 import { prefill } from "./router-model.js";
 import { expectIdle, never, prompt } from "./router-stage.js";
@@ -48,7 +48,7 @@ describe("giving up", () => {
   test("only the router itself can cancel, and only in so many words", async () => {
     const stage = prefillStage({ prefill: never });
     await stage.askPrefill(1n, tokens);
-    await stage.other.say({ destination: PREFILL, tag: TAGS.cancel, bytes: new Uint8Array(8) });
+    await stage.other.say({ destination: PREFILL, tag: TAGS.cancel, bytes: encodeCancel({ requestId: 1n }) });
     await stage.router.say({ destination: PREFILL, tag: TAGS.cancel, bytes: new Uint8Array(7) });
     await stage.router.say({ destination: PREFILL, tag: TAGS.cancel, bytes: new Uint8Array(8) }); // says id 0
     await quiet();
