@@ -1,6 +1,7 @@
 import {
   DecodeWorker,
   type DecodeWorkerOptions,
+  decodeDecodedToken,
   decodeError,
   encodeCancel,
   encodeDecodeRequest,
@@ -123,3 +124,9 @@ export const decodeStage = (options: Partial<DecodeWorkerOptions> = {}, network?
     (transport, clock) => new DecodeWorker({ decodeStep, ...options, transport, clock }),
     network,
   );
+
+/** The tokens that the router heard, in order of sending, and whether the end came behind them. */
+export function answerOf(stage: ReturnType<typeof decodeStage>): { tokens: bigint[]; isDone: boolean } {
+  const tokens = stage.router.of(TAGS.decodedToken).map(({ bytes }) => decodeDecodedToken(bytes).tokenId);
+  return { tokens, isDone: stage.router.of(TAGS.decodeDone)[0]?.sequence === tokens.length };
+}
