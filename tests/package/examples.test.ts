@@ -20,7 +20,7 @@ describe("the examples, on the built package", () => {
     } catch (error) {
       throw new Error(`Expected the examples to compile:\n${(error as { stdout?: string }).stdout}`);
     }
-  });
+  }, 60_000);
 
   test.each(examples)("%s prints what it should", (name) => {
     const file = `build/examples/${name}.js`;
