@@ -1,5 +1,7 @@
+import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
 import { ERROR_CODES, encodeCancel, PrefillWorker, TAGS } from "../../src/disagg/index.js";
+import type { Transport } from "../../src/transport/types.js";
 import { quiet } from "./router-clock.js";
 import { prefill } from "./router-model.js";
 import { expectIdle, never, prompt } from "./router-stage.js";
@@ -127,6 +129,35 @@ describe("closing", () => {
     await run;
     await expect(own.run()).rejects.toMatchObject({ code: "KVROUTE_DISAGG_CLOSED" });
     await own.close();
+  });
+
+  test("leaves no listener behind, on the transport or on the signal of run()", async () => {
+    const stage = prefillStage();
+    const end = stage.network.connect(5);
+    let listeners = 0;
+    const counted = (on: () => () => void) => {
+      listeners++;
+      const off = on();
+      return () => {
+        listeners--;
+        off();
+      };
+    };
+    const transport: Transport = {
+      rank: end.rank,
+      send: (envelope, options) => end.send(envelope, options),
+      receive: (options) => end.receive(options),
+      onPeerLost: (listener) => counted(() => end.onPeerLost(listener)),
+      close: (reason) => end.close(reason),
+    };
+    const worker = new PrefillWorker({ prefill, transport, clock: stage.clock });
+    const { signal } = new AbortController();
+    const run = worker.run(signal);
+    await quiet();
+    expect([listeners, getEventListeners(signal, "abort").length]).toEqual([1, 1]);
+    await worker.close();
+    await run;
+    expect([listeners, getEventListeners(signal, "abort").length]).toEqual([0, 0]);
   });
 
   test("run() fails as its transport does, and holds nothing then", async () => {
