@@ -27,7 +27,11 @@ class PrefillJob extends Job {
     super(clock, key, half.router, half.requestId, half.heldBytes);
     this.tokens = tokens;
     this.decodeRank = decodeRank;
-    this.signal.addEventListener("abort", () => this.acknowledged.reject(this.signal.reason), { once: true });
+  }
+
+  override stop(reason: GivenUp): void {
+    super.stop(reason);
+    this.acknowledged.reject(reason);
   }
 }
 
