@@ -110,12 +110,13 @@ function formatHeader(report: ReplayReport, { traceName, workers, blocksPerWorke
   return report.timing === undefined ? lines : lines + formatTiming(report.timing);
 }
 
-function formatTiming({ prefillRate, utilisation, decodeMsPerToken, closedLoop, unit }: TimingReport): string {
+function formatTiming({ prefillRate, utilisation, decodeMsPerToken, closedLoop, hold, unit }: TimingReport): string {
   const rate = quantity(Math.round(prefillRate), unit);
   const busy = utilisation === undefined ? "" : `, so that taking turns would keep it ${percent(utilisation)} busy`;
   const answers = `An answer takes ${decodeMsPerToken} ms a token`;
   const loop = closedLoop ? ", and the next request of a session waits for it" : "";
-  return `Each worker prefills ${rate} a second${busy}.\n${answers}${loop}.\n`;
+  const held = hold ? "Requests are held until a worker is free, least to compute first.\n" : "";
+  return `Each worker prefills ${rate} a second${busy}.\n${answers}${loop}.\n${held}`;
 }
 
 /** Lists what a reader should know before trusting the table. */

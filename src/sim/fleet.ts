@@ -1,11 +1,12 @@
 import { OptionError, ReplayLimitError } from "../errors.js";
 import { BookedLoad, type LoadBooking } from "../selection/load.js";
 import { missedTokens } from "../selection/policies/kv.js";
-import type { Policy } from "../selection/policy.js";
+import type { Choice, Policy } from "../selection/policy.js";
 import { ActiveBlocks, type ReplayBlocks } from "./blocks.js";
 import { ClosedLoop } from "./closed-loop.js";
 import { type DelaySummary, Delays } from "./delays.js";
 import { Heap } from "./heap.js";
+import { Holding } from "./holding.js";
 import type { Prng } from "./prng.js";
 import type { TraceRequest } from "./row.js";
 import { CHARACTERS_PER_TOKEN } from "./timing.js";
@@ -18,6 +19,8 @@ export interface FleetTiming {
   readonly prefillMsPerToken: number;
   readonly decodeMsPerToken: number;
   readonly closedLoop: boolean;
+  /** Whether requests are held in the router until a worker has no unfinished prefill. */
+  readonly hold: boolean;
   readonly unfinishedMax: number;
 }
 
@@ -26,6 +29,7 @@ export const TIMELESS: FleetTiming = {
   prefillMsPerToken: 0,
   decodeMsPerToken: 0,
   closedLoop: false,
+  hold: false,
   unfinishedMax: Number.POSITIVE_INFINITY,
 };
 
@@ -60,9 +64,18 @@ export class Fleet {
   readonly #active: ActiveBlocks;
   readonly #load: BookedLoad;
   readonly #workers: readonly ReplayWorker[];
-  readonly #context: { nowMs: number; random(): number; hotBlocks: number; averageMissedTokens: number };
+  readonly #context: {
+    nowMs: number;
+    random(): number;
+    hotBlocks: number;
+    averageMissedTokens: number;
+    explain: boolean;
+  };
   readonly #endings = new Heap<Ending>(isEarlier);
   readonly #closedLoop: ClosedLoop | undefined;
+  readonly #holding: Holding | undefined;
+  /** Whether a prefill has ended since requests were last handed over. */
+  #isFree = false;
   /** Requests whose session has just been answered. */
   #ready: TraceRequest[] = [];
   readonly #delays = new Delays();
@@ -82,8 +95,9 @@ export class Fleet {
     this.#workers = pools.map((pool, place) => {
       return new ReplayWorker(place, load.open({ workerId: place, dpRank: 0 }), pool, active);
     });
-    this.#context = { nowMs: 0, random: () => chance.random(), hotBlocks: 0, averageMissedTokens: 0 };
+    this.#context = { nowMs: 0, random: () => chance.random(), hotBlocks: 0, averageMissedTokens: 0, explain: false };
     this.#closedLoop = timing.closedLoop ? new ClosedLoop() : undefined;
+    this.#holding = timing.hold ? new Holding(this.#workers, timing.unfinishedMax) : undefined;
     this.#windows = new Windows(pools.length);
   }
 
@@ -94,7 +108,7 @@ export class Fleet {
 
   /** Counts the requests that are under way or wait for their session. */
   get unfinished(): number {
-    return this.#endings.size + (this.#closedLoop?.waiting ?? 0);
+    return this.#endings.size + (this.#closedLoop?.waiting ?? 0) + (this.#holding?.size ?? 0);
   }
 
   /** Takes the next request of the trace. The clock stands still for one that is stamped earlier than one before it. */
@@ -120,10 +134,8 @@ export class Fleet {
     for (;;) {
       const next = this.#endings.first;
       const isDue = next !== undefined && next.atMs <= untilMs;
-      if (this.#ready.length > 0 && !(isDue && next.atMs <= this.#context.nowMs)) {
-        const ready = this.#ready;
-        this.#ready = [];
-        for (const request of ready) this.#send(request);
+      if ((this.#isFree || this.#ready.length > 0) && !(isDue && next.atMs <= this.#context.nowMs)) {
+        this.#goOn();
         continue;
       }
       if (!isDue) return;
@@ -133,8 +145,27 @@ export class Fleet {
     }
   }
 
+  /** Sends what waited for a session or for a worker. */
+  #goOn(): void {
+    const ready = this.#ready;
+    this.#ready = [];
+    for (const request of ready) this.#send(request);
+    this.#handOver();
+  }
+
+  #handOver(): void {
+    this.#isFree = false;
+    const choose = (request: TraceRequest): ReplayWorker | undefined => this.#chooseFree(request);
+    for (;;) {
+      const next = this.#holding?.next(this.#context.nowMs, choose);
+      if (next === undefined) return;
+      if (!this.#serve(next.request, next.arrivalMs, next.worker)) this.#refuse(next.request);
+    }
+  }
+
   #end(ending: Ending): void {
     const { booking, request, atMs } = ending;
+    this.#isFree ||= this.#holding !== undefined && booking.isPrefilling;
     const answerMs = this.#answerMs(request);
     if (booking.isPrefilling && answerMs > 0) {
       this.#load.endPrefill(booking, atMs);
@@ -152,21 +183,28 @@ export class Fleet {
     return (this.#timing.decodeMsPerToken * outputTokens) / (unit === "character" ? CHARACTERS_PER_TOKEN : 1);
   }
 
-  /** Sends a request to a worker. Where it is refused, the next of its session is sent at once. */
+  /** Sends a request to a worker, or holds it until one has no unfinished prefill. */
   #send(request: TraceRequest): void {
-    for (let next: TraceRequest | undefined = request; next !== undefined; ) {
-      if (this.#serve(next)) return;
-      this.#rejected++;
-      next = this.#closedLoop?.leave(sessionOf(next));
+    const { nowMs } = this.#context;
+    if (this.#holding === undefined) {
+      if (!this.#serve(request, nowMs, this.#choose(request))) this.#refuse(request);
+      return;
     }
+    this.#holding.hold({ request, arrivalMs: nowMs });
+    this.#handOver();
+  }
+
+  /** Counts a request that is refused. The next of its session goes on at once. */
+  #refuse(request: TraceRequest): void {
+    this.#rejected++;
+    const next = this.#closedLoop?.leave(sessionOf(request));
+    if (next !== undefined) this.#ready.push(next);
   }
 
   /** Serves a request now, or does not if its blocks do not fit into a cache. */
-  #serve(request: TraceRequest): boolean {
+  #serve(request: TraceRequest, arrivalMs: number, worker: ReplayWorker): boolean {
     const { sequenceHashes } = request;
     const { nowMs } = this.#context;
-    const index = this.#choose(request);
-    const worker = this.#workers[index] as ReplayWorker;
     const hits = worker.serve(sequenceHashes);
     if (hits === null) return false;
     const missedBlocks = sequenceHashes.length - hits;
@@ -177,22 +215,51 @@ export class Fleet {
     this.#endings.push({ serial: this.#served, booking, request, atMs });
     this.#served++;
     this.#hitBlocks += hits;
-    this.#delays.add(atMs - nowMs);
-    this.#windows.add(index, missedBlocks, nowMs);
+    this.#delays.add(atMs - arrivalMs);
+    this.#windows.add(worker.place, missedBlocks, nowMs);
     return true;
   }
 
-  #choose(request: TraceRequest): number {
+  #choose(request: TraceRequest): ReplayWorker {
+    const { index } = this.#ask(request, false);
+    const worker = this.#workers[index];
+    if (worker !== undefined) return worker;
+    const most = this.#workers.length - 1;
+    throw new OptionError(`Expected ${this.#policy.name} to choose an index from 0 to ${most}, got ${index}.`);
+  }
+
+  /**
+   * Chooses a worker without an unfinished prefill whose cost is the lowest or nearly so; `undefined` while a busy one is
+   * worth waiting for. A cost that is merely the lowest of the free ones would give away what other workers have cached.
+   */
+  #chooseFree(request: TraceRequest): ReplayWorker | undefined {
+    const { terms } = this.#ask(request, true);
+    const costs = terms?.map(({ cost }) => cost);
+    if (costs === undefined || costs.includes(undefined)) {
+      throw new OptionError(`Expected a policy with a cost to hold requests by (--hold), got ${this.#policy.name}.`);
+    }
+    const limit = Math.min(...(costs as number[])) + (terms?.[0]?.["nearTieTokens"] ?? 0);
+    let chosen: ReplayWorker | undefined;
+    let lowest = Number.POSITIVE_INFINITY;
+    for (const [index, worker] of this.#workers.entries()) {
+      const cost = costs[index] as number;
+      if (worker.load.activePrefills > 0 || cost > limit || cost >= lowest) continue;
+      lowest = cost;
+      chosen = worker;
+    }
+    return chosen;
+  }
+
+  #ask(request: TraceRequest, explain: boolean): Choice {
     const { sequenceHashes } = request;
-    const { hotRequests, name } = this.#policy;
+    const { hotRequests } = this.#policy;
     this.#load.advance(this.#context.nowMs);
     this.#context.averageMissedTokens = this.#load.averageMissedTokens;
+    this.#context.explain = explain;
     this.#active.consider(sequenceHashes);
     this.#context.hotBlocks = hotRequests === undefined ? 0 : this.#active.hotBlocks;
     for (const worker of this.#workers) worker.consider(sequenceHashes);
-    const { index } = this.#policy.choose(this.#workers, request, this.#context);
-    if (this.#workers[index] !== undefined) return index;
-    throw new OptionError(`Expected ${name} to choose an index from 0 to ${this.#workers.length - 1}, got ${index}.`);
+    return this.#policy.choose(this.#workers, request, this.#context);
   }
 
   report(): FleetReport {

@@ -70,6 +70,7 @@ export interface TimingReport {
   readonly utilisation?: number | undefined;
   readonly decodeMsPerToken: number;
   readonly closedLoop: boolean;
+  readonly hold: boolean;
   /** What the trace counts for tokens. */
   readonly unit: TraceUnit;
 }
@@ -159,6 +160,7 @@ async function timeTrace(requests: AsyncIterable<TraceRequest>, options: ReplayO
     prefillMsPerToken: 1000 / prefillRate,
     decodeMsPerToken: timing.decodeMsPerToken ?? DECODE_MS_PER_TOKEN_DEFAULT,
     closedLoop: timing.closedLoop ?? false,
+    hold: timing.hold ?? false,
     unfinishedMax: timing.unfinishedMax ?? UNFINISHED_MAX_DEFAULT,
   };
   return { requests: held ?? requests, timing: settings };
@@ -202,8 +204,9 @@ class Totals {
     utilisation,
     decodeMsPerToken,
     closedLoop,
+    hold,
   }: NonNullable<TimedTrace["timing"]>): TimingReport {
-    return { prefillRate, utilisation, decodeMsPerToken, closedLoop, unit: this.#unit };
+    return { prefillRate, utilisation, decodeMsPerToken, closedLoop, hold, unit: this.#unit };
   }
 }
 

@@ -16,6 +16,11 @@ export interface ReplayTiming {
   readonly decodeMsPerToken?: number | undefined;
   /** Whether a request waits until the one before it in its session has been answered. Default false. */
   readonly closedLoop?: boolean | undefined;
+  /**
+   * Whether the router holds requests until a worker has no unfinished prefill, and hands over those first that have least
+   * to compute, less what they have gained by waiting. Default false.
+   */
+  readonly hold?: boolean | undefined;
   /** The size of the largest trace that `utilisation` holds. Default `HELD_BYTES_MAX_DEFAULT`. */
   readonly heldBytesMax?: number | undefined;
   /** Requests of one policy that may be under way or waiting at a time. Default `UNFINISHED_MAX_DEFAULT`. */

@@ -22,20 +22,21 @@ const NO_HASHES: BigUint64Array = new BigUint64Array(0);
 
 /** One worker of a replay: a KV cache, a queue of prefills, and the figures that a policy sees of it. */
 export class ReplayWorker implements Candidate {
+  /** Its place in its fleet, which is its id. */
+  readonly place: number;
   readonly weight = 1;
   readonly preference = 0;
   readonly load: WorkerLoad;
   readonly #pool: ReplayPool;
   readonly #active: ActiveBlocks;
-  readonly #place: number;
+
   #hashes = NO_HASHES;
   #overlapBlocks: number | undefined;
   /** When the last prefill of its queue ends. */
   #freeMs = 0;
 
-  /** @param place its place in its fleet, which is its id */
   constructor(place: number, load: WorkerLoad, pool: ReplayPool, active: ActiveBlocks) {
-    this.#place = place;
+    this.place = place;
     this.load = load;
     this.#pool = pool;
     this.#active = active;
@@ -58,7 +59,7 @@ export class ReplayWorker implements Candidate {
   }
 
   get activeOverlapBlocks(): number {
-    return this.#active.on(this.#place);
+    return this.#active.on(this.place);
   }
 
   /** Counts the blocks that were pushed out of the cache, each physical copy once. */

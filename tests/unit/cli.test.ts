@@ -139,7 +139,13 @@ describe("kvroute replay", () => {
       const { code, stdout, stderr } = await kvroute(argv, { stdin: stdin() });
       expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
       const report = JSON.parse(stdout);
-      expect(report.timing).toEqual({ prefillRate: 512, decodeMsPerToken: 25, closedLoop: false, unit: "token" });
+      expect(report.timing).toEqual({
+        prefillRate: 512,
+        decodeMsPerToken: 25,
+        closedLoop: false,
+        hold: false,
+        unit: "token",
+      });
       expect(report.policies[0]).toMatchObject({ windowImbalance: 1, delayMs: { mean: 2000, p50: 2000, p99: 2000 } });
       expect(Object.keys(report.policies[0].delayMs)).toEqual(["mean", "p50", "p90", "p99"]);
     });
@@ -187,6 +193,7 @@ describe("kvroute replay", () => {
     });
 
     test.each([
+      [["--hold"], "--hold needs --utilisation or --prefill-rate: without them workers are always free."],
       [["--closed-loop"], "--closed-loop needs --utilisation or --prefill-rate: without them answers take no time."],
       [
         ["--utilisation", "1", "--prefill-rate", "9"],

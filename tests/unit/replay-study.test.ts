@@ -127,6 +127,19 @@ describe.skipIf(!areThere)("the Mooncake conversation trace with time", () => {
     }
   });
 
+  test("waits less on average where requests are held until a worker is free", async () => {
+    const policies = [createPolicy("kv")];
+    const timing = { utilisation: 0.9, hold: true };
+    const report = await replay(requests(CONVERSATION), {
+      ...{ policies, workers: 8, blocksPerWorker: 4_000, timing },
+      now: () => 0,
+    });
+    const [{ hitRate = 0, delayMs } = {}] = report.policies;
+    expect(hitRate).toBeGreaterThanOrEqual(0.31);
+    expect((delayMs?.mean ?? Number.POSITIVE_INFINITY) / 1000).toBeLessThanOrEqual(2.2);
+    expect((delayMs?.p99 ?? Number.POSITIVE_INFINITY) / 1000).toBeLessThanOrEqual(16.5);
+  });
+
   test("reports the same for the same seed", async () => {
     const setting: Setting = {
       blocksPerWorker: 4_000,

@@ -176,6 +176,45 @@ describe("what a policy sees of a worker", () => {
   });
 });
 
+describe("a router that holds requests", () => {
+  const hold: ReplayTiming = { ...RATE, hold: true };
+  const kv = () => ({ policies: [createPolicy("kv")], workers: 1 });
+
+  test("hands over the one first that has least to compute, when the worker is free", async () => {
+    const rows = [
+      { at: 0, hashes: [1, 2, 3, 4] }, // until 40
+      { at: 1, hashes: [5, 6, 7] }, // after the next one, until 80: 79 ms
+      { at: 2, hashes: [1, 2, 3, 4, 8] }, // holds all but one block, until 50: 48 ms
+    ];
+    expect(await delays(rows, { ...kv(), timing: hold })).toEqual({ mean: (40 + 79 + 48) / 3, most: 79 });
+    expect(await delays(rows, { ...kv(), timing: RATE })).toEqual({ mean: (40 + 69 + 78) / 3, most: 78 });
+  });
+
+  test("lets long ones gain by waiting, so that none waits for ever behind short ones", async () => {
+    const short = Array.from({ length: 40 }, (_, at) => ({ at: at * 9, hashes: [100 + at] }));
+    const long = { at: 1, hashes: Array.from({ length: 8 }, (_, block) => block) };
+    const rows = [...short, long].sort((a, b) => a.at - b.at);
+    const { most } = (await delays(rows, { ...kv(), timing: hold })) as { most: number };
+    expect(most).toBeLessThan(360); // it went before the last of the short ones
+    expect(most).toBeGreaterThan(150); // and after many
+  });
+
+  test("has nothing left to hold when the trace has ended, also where some fit into no cache", async () => {
+    const rows = Array.from({ length: 30 }, (_, at) => ({ at, hashes: [at, at + 1, at + 2].slice(0, 1 + (at % 4)) }));
+    const report = await run(rows, { ...kv(), workers: 3, blocksPerWorker: 2, timing: hold });
+    const [{ rejected = 0, missedBlocks = [] } = {}] = report.policies;
+    expect(rejected).toBe(rows.filter(({ hashes }) => hashes.length > 2).length);
+    expect(missedBlocks.reduce((sum, blocks) => sum + blocks, 0)).toBeGreaterThan(0);
+  });
+
+  test("needs a policy with a cost", async () => {
+    await expect(run([{ at: 0, hashes: [1] }], { timing: hold })).rejects.toMatchObject({
+      code: "KVROUTE_OPTION",
+      message: "Expected a policy with a cost to hold requests by (--hold), got round-robin.",
+    });
+  });
+});
+
 describe("a closed loop", () => {
   const closedLoop: ReplayTiming = { ...RATE, decodeMsPerToken: 100, closedLoop: true };
   const rows = [

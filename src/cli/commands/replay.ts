@@ -29,6 +29,7 @@ export interface ReplaySettings {
   readonly prefillRate?: number | undefined;
   readonly decodeMsPerToken: number;
   readonly closedLoop?: boolean | undefined;
+  readonly hold?: boolean | undefined;
   readonly skipBad?: boolean | undefined;
   readonly json?: boolean | undefined;
 }
@@ -113,6 +114,7 @@ export function addReplay(program: Command, io: CliIo): void {
       decodeMsPerToken,
     )
     .option("--closed-loop", "let a request wait for the answer to the one before it in its session")
+    .option("--hold", "hold requests until a worker is free, least to compute first; for policies with a cost")
     .option("--skip-bad", "leave bad rows out, and count them, instead of stopping")
     .option("--json", "print one JSON object instead of the table")
     .addHelpText("after", HELP)
@@ -155,12 +157,15 @@ export async function replayInput(
   }
 }
 
-/** @throws {OptionError} `KVROUTE_OPTION` if a closed loop is asked for without a rate */
+/** @throws {OptionError} `KVROUTE_OPTION` if a closed loop or holding is asked for without a rate */
 function timingOf(settings: ReplaySettings): ReplayTiming | undefined {
-  const { utilisation, prefillRate, decodeMsPerToken, closedLoop } = settings;
+  const { utilisation, prefillRate, decodeMsPerToken, closedLoop, hold } = settings;
   if (utilisation !== undefined || prefillRate !== undefined) {
-    return { utilisation, prefillRate, decodeMsPerToken, closedLoop };
+    return { utilisation, prefillRate, decodeMsPerToken, closedLoop, hold };
   }
-  if (closedLoop !== true) return undefined;
-  throw new OptionError("--closed-loop needs --utilisation or --prefill-rate: without them answers take no time.");
+  if (closedLoop === true) {
+    throw new OptionError("--closed-loop needs --utilisation or --prefill-rate: without them answers take no time.");
+  }
+  if (hold !== true) return undefined;
+  throw new OptionError("--hold needs --utilisation or --prefill-rate: without them workers are always free.");
 }
