@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { SelectionService } from "../../src/selection/service.js";
 import { IDLE, prompt, SelectionStage } from "../support/selection-stage.js";
 
 const code = (code: string, status: number) => expect.objectContaining({ code, status });
@@ -185,17 +186,27 @@ describe("a worker that is removed", () => {
     }
   });
 
-  test("gives a worker that comes later the work of the idlest, not a debt of all that was computed", () => {
-    const { service } = new SelectionStage().add("a", "b");
+  test.each([
+    [
+      "that comes later",
+      (service: SelectionService) => service.workers.add({ workerId: "c", blockSize: 4, weight: 2 }),
+    ],
+    [
+      "that was draining",
+      (service: SelectionService) => service.workers.add({ workerId: "d", blockSize: 4, weight: 2 }),
+    ],
+  ])("leaves no debt of work to one %s: it begins as the idlest for its weight", (_, join) => {
+    const { service } = new SelectionStage().add("a", "b", "d");
+    service.workers.drain("d");
     for (let own = 0; own < 10; own++) service.free(service.selectAndReserve({ tokenIds: prompt(9, own) }).selectionId);
-    service.workers.add({ workerId: "c", blockSize: 4 });
-    const [least] = [...service.workers.partitions()]
-      .flatMap(({ schedulable }) =>
-        schedulable.filter(({ worker }) => worker.workerId !== "c").map(({ load }) => load.missedBlocks),
-      )
-      .sort((x, y) => x - y);
-    expect(least).toBeGreaterThan(0);
-    expect([...service.workers.partitions()][0]?.find({ workerId: "c", dpRank: 0 })?.load.missedBlocks).toBe(least);
+    const { workerId } = join(service);
+    const missed = new Map(
+      [...service.workers.partitions()].flatMap(({ schedulable }) =>
+        schedulable.map(({ worker, load }) => [worker.workerId, load.missedBlocks] as const),
+      ),
+    );
+    expect(missed.get("a")).toBe(45);
+    expect(missed.get(workerId)).toBe(2 * Math.min(missed.get("a") as number, missed.get("b") as number));
   });
 });
 

@@ -71,15 +71,24 @@ export class Partition implements RoutingPartition {
     if (!entries.some(({ settings }) => settings.blockSize === this.blockSize)) this.blockSize = undefined;
     this.blockSize ??= entries.find(({ settings }) => settings.blockSize !== undefined)?.settings.blockSize;
     for (const entry of entries) entry.isSchedulable = !entry.isDraining && entry.reasons().length === 0;
+    const before = this.schedulable;
     this.schedulable = entries.filter((entry) => entry.isSchedulable).flatMap(({ rows }) => rows);
+    this.#liftNewcomers(before);
   }
 
-  // A worker that joins has computed nothing yet: policies that even out what all have computed would send it everything
-  // until it caught up. It begins with what the one has that computed least.
   #open(entry: WorkerEntry, { workerId, dpRank }: WorkerWithDpRank): WorkerRow {
-    const load = this.load.open(Object.freeze({ workerId, dpRank }));
-    const others = this.schedulable.map((row) => row.load.missedBlocks);
-    load.missedBlocks = others.length === 0 ? 0 : Math.min(...others);
-    return new WorkerRow(entry, load);
+    return new WorkerRow(entry, this.load.open(Object.freeze({ workerId, dpRank })));
+  }
+
+  // A worker that joins, or comes back from draining, has computed little yet: policies that even out what all have computed
+  // would send it everything until it caught up. It begins with what the one has, for its weight, that computed least.
+  #liftNewcomers(before: readonly WorkerRow[]): void {
+    const present = new Set(this.schedulable);
+    const stayed = new Set(before.filter((row) => present.has(row)));
+    if (stayed.size === 0) return;
+    const least = Math.min(...[...stayed].map(({ load, weight }) => load.missedBlocks / weight));
+    for (const { load, weight } of this.schedulable.filter((row) => !stayed.has(row))) {
+      load.missedBlocks = Math.max(load.missedBlocks, Math.round(least * weight));
+    }
   }
 }
