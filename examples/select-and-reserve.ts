@@ -1,6 +1,6 @@
 // One request from its prompt to its end: which of two engines is best, why, and what each call changes.
 //
-//     npm run example select-and-reserve
+//     npm run example select-and-reserve.js
 
 import { type Selection, SelectionService } from "kvroute";
 
