@@ -11,12 +11,9 @@ const encoder = /* @__PURE__ */ new TextEncoder();
 /** Cuts a text into tokens of four bytes. */
 export function encodeText(text: string): Uint32Array {
   const bytes = encoder.encode(text);
-  const tokens = new Uint32Array(Math.ceil(bytes.length / TOKEN_BYTES));
-  for (const [at, byte] of bytes.entries()) {
-    const token = Math.floor(at / TOKEN_BYTES);
-    tokens[token] = (tokens[token] as number) | (byte << (8 * (at % TOKEN_BYTES)));
-  }
-  return tokens;
+  const padded = new Uint8Array(TOKEN_BYTES * Math.ceil(bytes.length / TOKEN_BYTES));
+  padded.set(bytes);
+  return new Uint32Array(padded.buffer); // wherever JavaScript runs today, it is little-endian
 }
 
 /** Gives the bytes of a token of text; a special token has none. */

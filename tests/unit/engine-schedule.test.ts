@@ -145,12 +145,12 @@ describe("prefix caching", () => {
 });
 
 describe("admission", () => {
-  test("waits until the whole sequence fits, beside what running prefills will take", () => {
+  test("waits until the whole sequence fits, in order", () => {
     const stage = new Stage({ numGpuBlocks: 5, maxNumBatchedTokens: 8 });
     stage.add("a", tokens(100, 16), { maxTokens: 1 });
     stage.add("b", tokens(200, 8), { maxTokens: 1 });
     stage.add("c", tokens(300, 4), { maxTokens: 1 });
-    // The blocks that are free in the first pass are promised to `a`; `c` would fit, but `b` stands before it.
+    // When `a` has its four blocks, `c` would fit, but `b` stands before it.
     expect([stage.pass(), stage.pass(), stage.pass()]).toEqual(["a:8 -> ", "a:8 -> a length", "b:8 -> b length"]);
     expect(stage.pass()).toBe("c:4 -> c length");
   });
@@ -240,6 +240,16 @@ describe("preemption", () => {
     expect(stage.pass()).toBe("b+1 -> b length");
     expect(stage.scheduler).toMatchObject({ prefixQueries: 16, prefixHits: 0 }); // the second admission does not count
     expect(stage.blocks[0]).toBe(0);
+  });
+
+  test("the answer that is computed again counts as prefill", () => {
+    const stage = new Stage({ numGpuBlocks: 4, enablePrefixCaching: false, maxNumBatchedTokens: 8 });
+    stage.add("a", tokens(100, 4), { maxTokens: 6 });
+    stage.add("b", tokens(200, 8), { maxTokens: 3 });
+    expect([stage.pass(), stage.pass(), stage.pass()]).toEqual(["a:4 b:4 -> a", "a+1 b:4 -> a, b", "a+1 -> a"]);
+    expect([stage.waiting, stage.scheduler.numWaiting]).toEqual(["b", 1]); // with a token of its answer
+    expect([stage.pass(), stage.pass(), stage.pass()]).toEqual(["a+1 -> a", "a+1 -> a", "a+1 -> a length"]);
+    expect([stage.pass(), stage.pass(), stage.pass()]).toEqual(["b:8 -> ", "b:1 -> b", "b+1 -> b length"]);
   });
 
   test("who is the last preempts himself", () => {

@@ -156,12 +156,12 @@ export class Scheduler {
   #scheduleWaiting(pass: Scheduled[], tokensMax: number): void {
     const { blockSize, maxNumSeqs, enableChunkedPrefill } = this.limits;
     let budget = tokensMax;
-    let promised = sum(this.#running, (sequence) => this.#missing(sequence));
+    // As long as there is budget, every prefill that runs has got all of its blocks: none has to be kept free for it.
     while (budget > 0 && this.#running.length < maxNumSeqs) {
       const sequence = this.#waiting.head;
       if (sequence === undefined) return;
       const { resident, active } = this.cache.match(sequence);
-      if (this.cache.blocksOf(sequence.length) - active > this.cache.free - promised) return;
+      if (this.cache.blocksOf(sequence.length) - active > this.cache.free) return;
       const cached = resident * blockSize;
       const tokens = Math.min(sequence.length - cached, budget);
       if (!enableChunkedPrefill && cached + tokens < sequence.length) return;
@@ -169,13 +169,7 @@ export class Scheduler {
       this.#admit(sequence, cached);
       this.#compute(pass, sequence, tokens);
       budget -= tokens;
-      promised += this.#missing(sequence);
     }
-  }
-
-  /** Counts the blocks that a sequence will take before its prefill ends. */
-  #missing(sequence: Sequence): number {
-    return Math.max(0, this.cache.blocksOf(sequence.prefillEnd) - sequence.lease.length);
   }
 
   #admit(sequence: Sequence, cached: number): void {
