@@ -63,6 +63,8 @@ export class SelectionCache<W = WorkerWithDpRank> {
   readonly #partitions = new Partitions<Entry<W>>();
   readonly #order = new AgeOrder<Entry<W>>();
   #totalBytes = 0;
+  #evicted = 0;
+  #expired = 0;
   #generations = 0;
 
   /**
@@ -87,6 +89,11 @@ export class SelectionCache<W = WorkerWithDpRank> {
   /** Sums what is kept: 8 bytes a hash, and the UTF-8 bytes of selection id, model, group and adapter name. */
   get totalBytes(): number {
     return this.#totalBytes;
+  }
+
+  /** Counts the selections that went by themselves: for want of room, or because their time had come. */
+  get stats(): { readonly evicted: number; readonly expired: number } {
+    return { evicted: this.#evicted, expired: this.#expired };
   }
 
   /**
@@ -165,6 +172,7 @@ export class SelectionCache<W = WorkerWithDpRank> {
     let { oldest } = this.#order;
     while (oldest !== null && this.#isExpired(oldest, nowMs)) {
       this.#drop(oldest);
+      this.#expired++;
       ({ oldest } = this.#order);
     }
   }
@@ -172,6 +180,7 @@ export class SelectionCache<W = WorkerWithDpRank> {
   #shrink(): void {
     while (this.size > this.#maxEntries || this.#totalBytes > this.#maxBytes) {
       this.#drop(this.#order.oldest as Entry<W>); // limits are 0 or more, so what passes one holds an entry
+      this.#evicted++;
     }
   }
 

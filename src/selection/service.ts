@@ -256,6 +256,7 @@ export class SelectionService {
       index: this.#index.size,
       expiredBookings: this.#ledger.ended.expired,
       lostBookings: this.#ledger.ended.lost,
+      dropped: { selections: this.#cache.stats, sessions: this.#sessions.stats, indexEntries: this.#index.stats },
       prediction: this.#sizes.stats,
     };
   }

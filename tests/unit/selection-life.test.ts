@@ -1,4 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { PrefixIndex } from "../../src/core/prefix-index.js";
+import { SelectionCache } from "../../src/selection/cache.js";
+import { SessionTable } from "../../src/selection/sessions.js";
 import { hashesOf, IDLE, prompt, SelectionStage } from "../support/selection-stage.js";
 
 const code = (code: string, status: number) => expect.objectContaining({ code, status });
@@ -374,6 +377,46 @@ describe("what a worker keeps is learnt from what engines report", () => {
     service.free("s");
     expect(service.select({ tokenIds: prompt(5) }).overlapBlocks).toBe(0);
     expect(service.stats().prediction.reports).toBe(1);
+  });
+});
+
+test("a booking keeps its hashes, whatever its caller does with those that it was told", () => {
+  const stage = new SelectionStage().add("a");
+  const selection = stage.service.selectAndReserve({ tokenIds: prompt(3) });
+  selection.sequenceHashes.fill(0n);
+  stage.service.free(selection.selectionId);
+  expect(stage.loads()).toEqual({ a: IDLE });
+});
+
+test("a booking that the index has no memory for books nothing", () => {
+  const stage = new SelectionStage({ index: new PrefixIndex({ maxMemoryBytes: 3 * 65_536 }) }).add("a");
+  const request = (blocks: number) => ({ selectionId: `r${blocks}`, workerId: "a", tokenIds: prompt(blocks, blocks) });
+  expect(() => stage.service.reserve(request(20_000))).toThrow(
+    expect.objectContaining({ code: "KVROUTE_MEMORY_LIMIT" }),
+  );
+  expect(stage.loads()).toEqual({ a: IDLE });
+  expect(stage.service.stats()).toMatchObject({ bookings: 0, index: { entries: 0 } });
+  expect(stage.service.reserve(request(20)).existing).toBe(false);
+});
+
+test("what was dropped for want of room or time is counted", () => {
+  const stage = new SelectionStage({
+    index: new PrefixIndex({ maxEntries: 4 }),
+    cache: new SelectionCache({ maxEntries: 1, ttlMs: 10 }),
+    sessions: new SessionTable({ maxSessions: 1 }),
+  }).add("a");
+  const { service } = stage;
+  for (const own of [0, 1]) {
+    service.select({ tokenIds: prompt(1), selectionId: `s${own}` });
+    service.selectAndReserve({ tokenIds: prompt(3, own), selectionId: `b${own}`, session: `${own}` });
+    service.prefillComplete(`b${own}`);
+  }
+  stage.clock.ms = 11;
+  service.select({ tokenIds: prompt(1), selectionId: "s" });
+  expect(service.stats().dropped).toEqual({
+    selections: { evicted: 1, expired: 1 },
+    sessions: { evicted: 1, expired: 0 },
+    indexEntries: { evicted: 2, expired: 0 },
   });
 });
 

@@ -71,6 +71,7 @@ export interface Selection {
   /** Tokens in a block. */
   readonly blockSize: number;
   readonly islTokens: number;
+  /** Not to be changed before the selection is booked or given up. */
   readonly sequenceHashes: BigUint64Array;
   /** Leading blocks of the prompt that the worker is believed to hold. */
   readonly overlapBlocks: number;
@@ -188,6 +189,12 @@ export interface BusyThresholds {
   readonly activeRequests?: number | undefined;
 }
 
+/** What went by itself: for want of room, or because its time had come. */
+export interface Dropped {
+  readonly evicted: number;
+  readonly expired: number;
+}
+
 /** How much there is, and what has gone by itself. */
 export interface SelectionStats {
   readonly workers: number;
@@ -196,8 +203,11 @@ export interface SelectionStats {
   readonly pendingSelections: number;
   readonly sessions: number;
   readonly index: { readonly blocks: number; readonly entries: number };
+  /** Bookings whose leases ran out. */
   readonly expiredBookings: number;
+  /** Bookings that ended with their worker. */
   readonly lostBookings: number;
+  readonly dropped: { readonly selections: Dropped; readonly sessions: Dropped; readonly indexEntries: Dropped };
   /** How far predictions of cached tokens were off where engines have reported them. */
   readonly prediction: { readonly reports: number; readonly meanErrorTokens: number };
 }
