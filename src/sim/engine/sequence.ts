@@ -16,6 +16,9 @@ export interface EngineRequest {
 /** Why a request ended. */
 export type FinishReason = "stop" | "length" | "abort";
 
+/** Room that a sequence has for its answer at first: it may ask for far more than it gets. */
+const SPARE_TOKENS_MAX = 256;
+
 /** A request on its way through the engine: its tokens, and the blocks that it holds. */
 export class Sequence {
   readonly request: EngineRequest;
@@ -44,8 +47,9 @@ export class Sequence {
     this.request = request;
     this.#blockSize = blockSize;
     this.#hashed = hashed;
-    this.#tokens = request.promptTokens.slice();
-    this.#length = this.#tokens.length;
+    this.#length = request.promptTokens.length;
+    this.#tokens = new Uint32Array(this.#length + Math.min(request.maxTokens, SPARE_TOKENS_MAX));
+    this.#tokens.set(request.promptTokens);
     this.promptLength = this.#length;
   }
 
