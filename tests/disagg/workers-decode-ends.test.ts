@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { ERROR_CODES } from "../../src/disagg/index.js";
+import { DecodeWorker, ERROR_CODES } from "../../src/disagg/index.js";
+import type { Transport } from "../../src/transport/types.js";
 import { quiet } from "./router-clock.js";
 import { endless, expectIdle } from "./router-stage.js";
-import { answerOf, DECODE, decodeStage, ROUTER } from "./workers-stage.js";
+import { answerOf, DECODE, decodeStage, ROUTER, WorkerStage } from "./workers-stage.js";
 
 const { closing } = ERROR_CODES;
 const kv = (...bytes: number[]) => Uint8Array.from(bytes);
@@ -21,6 +22,31 @@ describe("giving up", () => {
     for (const id of [1n, 2n]) await stage.cancel(DECODE, id);
     expect(stage.worker.stats()).toMatchObject({ cancelled: 2 });
     expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
+    expect(stage.router.heard).toEqual([]);
+    expectIdle(stage.worker);
+  });
+
+  test("nothing is sent after a Cancel, even if the transport would send for a signal that is aborted", async () => {
+    let finish = (_token: bigint) => {};
+    const stage = new WorkerStage(DECODE, (end, clock) => {
+      const transport: Transport = {
+        rank: end.rank,
+        send: (envelope) => end.send(envelope),
+        receive: (options) => end.receive(options),
+        onPeerLost: (listener) => end.onPeerLost(listener),
+        close: (reason) => end.close(reason),
+      };
+      const decodeStep = () =>
+        new Promise<bigint>((resolve) => {
+          finish = resolve;
+        });
+      return new DecodeWorker({ transport, clock, decodeStep });
+    });
+    await stage.giveKv(1n, kv(1));
+    await stage.askDecode(1n, 2);
+    await stage.cancel(DECODE, 1n);
+    finish(5n);
+    await quiet();
     expect(stage.router.heard).toEqual([]);
     expectIdle(stage.worker);
   });

@@ -62,6 +62,18 @@ describe("a KV cache", () => {
     expectIdle(stage.worker);
   });
 
+  test("waits for its claim from when it is whole, not from its first message", async () => {
+    const stage = decodeStage({ orphanKvMs: 100 });
+    const to = { destination: DECODE, tag: TAGS.kvCache, requestId: 1n };
+    await stage.other.say({ ...to, sequence: 0, bytes: kv(1, 0, 0, 0, 0, 0, 0, 0) });
+    await stage.clock.pass(60);
+    await stage.other.say({ ...to, sequence: 1, bytes: kv(1) });
+    await stage.clock.pass(99);
+    expect(stage.worker.stats()).toMatchObject({ pending: 1, expired: 0 });
+    await stage.clock.pass(1);
+    expect(stage.worker.stats()).toMatchObject({ pending: 0, expired: 1 });
+  });
+
   test("at the limits of its size is taken", async () => {
     const stage = decodeStage({ maxKvBytes: 3, maxHeldBytes: 3 });
     await stage.giveKv(1n, kv(1, 2, 3));
