@@ -203,9 +203,9 @@ describe("the figures that a service is asked for", () => {
 
   test("what one prompt shares with active requests is not what the next one shares", () => {
     const { service } = new SelectionStage().add("a");
-    service.reserve({ selectionId: "r", workerId: "a", tokenIds: prompt(4) });
+    service.reserve({ selectionId: "r", workerId: "a", tokenIds: prompt(4, 0, 4) });
     const blocks = (tokenIds: Uint32Array) => service.potentialLoads({ tokenIds })[0]?.potentialDecodeBlocks;
-    expect([blocks(prompt(4)), blocks(prompt(6, 1)), blocks(prompt(6, 1, 2))]).toEqual([4, 10, 8]);
+    expect([blocks(prompt(4, 0, 4)), blocks(prompt(6, 1)), blocks(prompt(6, 1, 2))]).toEqual([4, 10, 8]);
   });
 
   test("a worker without load scores as idle (dynamo 7836)", () => {
