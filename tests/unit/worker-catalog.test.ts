@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { sessionPin } from "../../src/selection/policy.js";
 import type { SelectionService } from "../../src/selection/service.js";
 import { IDLE, prompt, SelectionStage } from "../support/selection-stage.js";
 
@@ -120,6 +121,23 @@ describe("a change of a worker", () => {
     ]);
   });
 
+  test("of its ranks gives a rank that comes back a row of its own, which sees its cache", () => {
+    const { service } = new SelectionStage().add({ workerId: "a", dataParallelSize: 2 });
+    const held = () => service.overlapScores({ tokenIds: prompt(3) });
+    const compute = () => {
+      service.reserve({ selectionId: "r", workerId: "a", dpRank: 1, tokenIds: prompt(3) });
+      service.free("r");
+    };
+    compute();
+    const before = held();
+    expect(before).toEqual([{ worker: { workerId: "a", dpRank: 1 }, overlapBlocks: 3 }]);
+    service.workers.update("a", { dataParallelSize: 1 });
+    service.workers.update("a", { dataParallelSize: 2 });
+    expect(held()).toEqual([]);
+    compute();
+    expect(held()).toEqual(before);
+  });
+
   test("to another model moves it, empty", () => {
     const stage = booked();
     stage.service.workers.update("a", { modelName: "m" });
@@ -173,6 +191,17 @@ describe("a worker that is removed", () => {
     service.workers.add({ workerId: "w2", blockSize: 4 });
     expect(service.overlapScores({ tokenIds: prompt(4) })).toEqual([]);
     expect(service.select({ tokenIds: prompt(4), session: "s" }).decision).toBe("initialize");
+  });
+
+  test("is forgotten by a policy that remembers workers as well", () => {
+    const { service } = new SelectionStage({ policy: sessionPin() }).add("a", "b");
+    const choose = () => service.select({ tokenIds: [1], session: "s" }).worker.workerId;
+    const home = choose() as string;
+    expect(choose()).toBe(home);
+    service.workers.remove(home);
+    service.workers.add({ workerId: home, blockSize: 4 });
+    service.reserve({ selectionId: "r", workerId: home, tokenIds: prompt(9) });
+    expect(choose()).toBe(home === "a" ? "b" : "a"); // the session is a new one, and the other is idle
   });
 
   test("leaves no partition behind, through ten thousand adapters (dynamo 10729)", () => {
