@@ -229,6 +229,45 @@ export class SelectionLimitError extends KvrouteError {
   }
 }
 
+// --- Requests over HTTP ---
+
+const REQUEST_STATUSES = {
+  KVROUTE_HTTP_BODY: 400,
+  KVROUTE_HTTP_FIELD: 400,
+  KVROUTE_HTTP_UNAUTHORIZED: 401,
+  KVROUTE_HTTP_NOT_FOUND: 404,
+  KVROUTE_HTTP_METHOD: 405,
+  KVROUTE_HTTP_TOO_LARGE: 413,
+  KVROUTE_HTTP_MEDIA_TYPE: 415,
+  KVROUTE_HTTP_INTERNAL: 500,
+} as const;
+
+/** What can be wrong with a request over HTTP. */
+export type HttpRequestErrorCode = keyof typeof REQUEST_STATUSES;
+
+/** A request over HTTP cannot be served; nothing has changed. */
+export class HttpRequestError extends KvrouteError {
+  constructor(code: HttpRequestErrorCode, message: string, options?: { cause?: unknown }) {
+    super(code, message, { ...options, status: REQUEST_STATUSES[code] });
+  }
+}
+
+// --- Gateway ---
+
+/** What can be wrong with the body of a request to an engine. */
+export type BodyErrorCode =
+  | "KVROUTE_BODY_FIELD"
+  | "KVROUTE_BODY_NOT_JSON"
+  | "KVROUTE_BODY_NOT_OBJECT"
+  | "KVROUTE_BODY_TOO_DEEP";
+
+/** The body of a request to an engine cannot be read; nothing was sent. */
+export class BodyError extends KvrouteError {
+  constructor(code: BodyErrorCode, message: string, options?: { cause?: unknown }) {
+    super(code, message, { ...options, status: 400 });
+  }
+}
+
 // --- Booked blocks ---
 
 /** A hash is not booked, or not as often as the call says: `KVROUTE_NOT_BOOKED`. */
@@ -486,5 +525,40 @@ const ENGINE_STATUS: Readonly<Record<EngineErrorCode, number>> = {
 export class EngineError extends KvrouteError {
   constructor(code: EngineErrorCode, message: string) {
     super(code, message, { status: ENGINE_STATUS[code] });
+  }
+}
+
+// --- Router ---
+
+const ROUTER_STATUS = {
+  KVROUTE_GATEWAY_BODY_TOO_LARGE: 413,
+  KVROUTE_GATEWAY_CLOSED: 503,
+  KVROUTE_GATEWAY_MODEL: 404,
+  KVROUTE_GATEWAY_PATH: 404,
+} as const;
+
+/** Why a router does not take a request. */
+export type GatewayErrorCode = keyof typeof ROUTER_STATUS;
+
+/** A router does not take a request: no worker has seen it. */
+export class GatewayError extends KvrouteError {
+  constructor(code: GatewayErrorCode, message: string) {
+    super(code, message, { status: ROUTER_STATUS[code] });
+  }
+}
+
+const UPSTREAM_STATUS = {
+  KVROUTE_UPSTREAM_BROKEN: 502,
+  KVROUTE_UPSTREAM_STALLED: 504,
+  KVROUTE_UPSTREAM_UNREACHABLE: 502,
+} as const;
+
+/** How a worker can fail a request. */
+export type UpstreamErrorCode = keyof typeof UPSTREAM_STATUS;
+
+/** A worker took a request and did not answer it whole. The message names the worker, and nothing else of the network. */
+export class UpstreamError extends KvrouteError {
+  constructor(code: UpstreamErrorCode, message: string, options?: { cause?: unknown }) {
+    super(code, message, { ...options, status: UPSTREAM_STATUS[code] });
   }
 }

@@ -1,0 +1,145 @@
+import { isObject, isShallow, jsonOf } from "./body.js";
+import { type CanonicalText, Mark, type MarkOf } from "./canonical-text.js";
+
+/** What a tool is called, whatever the API calls its fields. */
+export interface ToolCall {
+  readonly id: unknown;
+  readonly name: unknown;
+  /** JSON text, or the value itself. */
+  readonly args: unknown;
+}
+
+/** What of a message may stand in a prompt besides its role and content. */
+export interface MessageExtra {
+  readonly name?: unknown;
+  /** Of the call that a result answers. */
+  readonly id?: unknown;
+  readonly isError?: boolean | undefined;
+}
+
+/** Writes messages as canonical text. All APIs of conversations come to this, as engines render them with one template. */
+export class Conversation {
+  readonly #text: CanonicalText;
+  #role: string | undefined;
+  #isFresh = false;
+  #isReasoning = false;
+  #firstTurnBytes: number | undefined;
+
+  constructor(text: CanonicalText) {
+    this.#text = text;
+  }
+
+  /** Whether more would be dropped. */
+  get isFull(): boolean {
+    return this.#text.isFull;
+  }
+
+  /** Whether a message is open that has nothing but reasoning so far. */
+  get isReasoning(): boolean {
+    return this.#isReasoning;
+  }
+
+  /** Begins a message and ends the one before. */
+  open(role: unknown, extra: MessageExtra = {}): void {
+    this.#close();
+    this.#role = typeof role === "string" ? role : jsonOf(role);
+    this.#text.mark(Mark.message);
+    this.#text.text(this.#role);
+    this.#writeExtra(extra);
+    this.#text.mark(Mark.content);
+    this.#isFresh = true;
+  }
+
+  /** Goes on with the message of a role, or begins one. */
+  continue(role: string): void {
+    if (this.#role !== role) this.open(role);
+  }
+
+  /** Writes what no API has in the place of a message: the engine will say so. */
+  stray(value: unknown): void {
+    this.open("");
+    this.value(value);
+  }
+
+  /** Ends the last message. Returns the bytes up to the end of the user's first, or of all that there are. */
+  end(): number {
+    this.#close();
+    return this.#firstTurnBytes ?? this.#text.length;
+  }
+
+  #writeExtra({ name, id, isError }: MessageExtra): void {
+    if ((name ?? id ?? isError) === undefined) return;
+    this.#text.mark(Mark.extra);
+    this.#text.text(jsonOf([name, id, isError]));
+  }
+
+  #close(): void {
+    if (this.#role === undefined) return;
+    this.#text.mark(Mark.end);
+    if (this.#role === "user") this.#firstTurnBytes ??= this.#text.length;
+    this.#role = undefined;
+    this.#isReasoning = false;
+  }
+
+  /** Adds a part of text. The first stands without a mark, so that content as a string is the same as in one part. */
+  text(text: string): void {
+    if (!this.#isFresh || text === "") this.#text.mark(Mark.part);
+    this.#text.text(text);
+    this.#isFresh = false;
+    this.#isReasoning = false;
+  }
+
+  reasoning(text: string): void {
+    const isFirst = this.#isFresh || this.#isReasoning;
+    this.#marked(Mark.reasoning, text);
+    this.#isReasoning = isFirst;
+  }
+
+  /** Adds an image or the like. `what` says what it is, `content` where it stands or what it holds. */
+  media(what: readonly unknown[], content: string): void {
+    this.#marked(Mark.media, jsonOf(what));
+    this.#text.media(content);
+  }
+
+  /** Adds a part whose kind is not known. */
+  value(value: unknown): void {
+    this.#marked(Mark.value, jsonOf(withoutCacheControl(value)));
+  }
+
+  /** Adds a call of a tool to the message. Arguments count by their value, as engines parse them. */
+  call({ id, name, args }: ToolCall): void {
+    this.#marked(Mark.call, textOf(id));
+    this.#marked(Mark.name, textOf(name));
+    const json = typeof args === "string" ? normalJson(args) : jsonOf(args);
+    if (json === undefined) this.#marked(Mark.raw, args as string);
+    else this.#marked(Mark.json, json);
+  }
+
+  #marked(mark: MarkOf, text: string): void {
+    this.#text.mark(mark);
+    this.#text.text(text);
+    this.#isFresh = false;
+    this.#isReasoning = false;
+  }
+}
+
+/** Leaves out what tells a provider where to cache: it moves from turn to turn and stands in no prompt. */
+export function withoutCacheControl(value: unknown): unknown {
+  if (!isObject(value) || !("cache_control" in value)) return value;
+  const { cache_control: _, ...rest } = value;
+  return rest;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : jsonOf(value);
+}
+
+/** Gives JSON text without its spaces; undefined for what is none, or is too deep to be parsed in little time. */
+function normalJson(text: string): string | undefined {
+  if (!isShallow(text)) return undefined;
+  try {
+    return JSON.stringify(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
