@@ -38,7 +38,7 @@ export class LiveBooking implements Aged<LiveBooking> {
 
   /** What a caller is told of it. */
   view(existing: boolean, leaseMs: number): Booking {
-    const { partition, row, islTokens, effectivePrefillTokens } = this.inputs;
+    const { partition, row, islTokens, effectivePrefillTokens, trackPrefillTokens } = this.inputs;
     return {
       selectionId: this.selectionId,
       modelName: partition.modelName,
@@ -47,6 +47,7 @@ export class LiveBooking implements Aged<LiveBooking> {
       endpoint: row.entry.settings.endpoint,
       islTokens,
       effectivePrefillTokens,
+      trackPrefillTokens,
       existing,
       expiresAtMs: this.insertedAtMs + leaseMs,
     };

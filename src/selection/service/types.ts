@@ -139,6 +139,8 @@ export interface Booking {
   readonly endpoint?: string | undefined;
   readonly islTokens: number;
   readonly effectivePrefillTokens: number;
+  /** Whether these count as load until the prefill ends. */
+  readonly trackPrefillTokens: boolean;
   /** Whether the same request was booked under the id before: this is that booking. */
   readonly existing: boolean;
   /** When the booking ends unless something is heard of it, by the clock of the service. */

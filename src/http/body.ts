@@ -1,0 +1,62 @@
+import { HttpRequestError } from "../errors.js";
+import { parseJson } from "./json.js";
+import { clipped } from "./text.js";
+
+/**
+ * Reads a body of JSON.
+ *
+ * @returns what it holds; `undefined` if it is empty
+ * @throws {HttpRequestError} if it is longer than `maxBytes`, of another type, or no JSON
+ */
+export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
+  const bytes = await readBytes(request, maxBytes);
+  if (bytes.length === 0) return undefined;
+  checkType(request.headers.get("content-type"));
+  try {
+    return parseJson(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+  } catch (cause) {
+    const reason = cause instanceof SyntaxError ? cause.message : "it is not UTF-8";
+    const message = `Expected a body of JSON, but it cannot be read: ${clipped(reason)}.`;
+    throw new HttpRequestError("KVROUTE_HTTP_BODY", message, { cause });
+  }
+}
+
+async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
+  const stated = Number(request.headers.get("content-length") ?? 0);
+  if (stated > maxBytes) throw tooLarge(maxBytes, `one of ${stated}`);
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  const reader = request.body?.getReader();
+  for (let next = await reader?.read(); next?.value !== undefined; next = await reader?.read()) {
+    length += next.value.length;
+    if (length > maxBytes) {
+      await reader?.cancel();
+      throw tooLarge(maxBytes, "a longer one");
+    }
+    chunks.push(next.value);
+  }
+  return joined(chunks, length);
+}
+
+function joined(chunks: readonly Uint8Array[], length: number): Uint8Array {
+  const [only] = chunks;
+  if (chunks.length === 1 && only !== undefined) return only;
+  const bytes = new Uint8Array(length);
+  let at = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, at);
+    at += chunk.length;
+  }
+  return bytes;
+}
+
+// Of other types, or of none, a page of any site can send a body to this server without asking it first.
+function checkType(type: string | null): void {
+  if (type !== null && /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type.trim())) return;
+  const got = type === null ? "none" : `"${clipped(type)}"`;
+  throw new HttpRequestError("KVROUTE_HTTP_MEDIA_TYPE", `Expected the content-type application/json, got ${got}.`);
+}
+
+function tooLarge(maxBytes: number, got: string): HttpRequestError {
+  return new HttpRequestError("KVROUTE_HTTP_TOO_LARGE", `Expected a body of at most ${maxBytes} bytes, got ${got}.`);
+}

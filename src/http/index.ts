@@ -1,0 +1,2 @@
+/** The selection service over HTTP. */
+export { createSelectionApi, type SelectionApi, type SelectionApiOptions } from "./selection-api.js";

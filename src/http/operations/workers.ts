@@ -1,0 +1,101 @@
+import type { WorkerId } from "../../core/keys.js";
+import type { WorkerRecord } from "../../selection/workers.js";
+import { ok } from "../answer.js";
+import { checked } from "../check.js";
+import { type Call, operation } from "../operation.js";
+import { workerAnswer, workersAnswer } from "../schemas/answers.js";
+import { object, workerId } from "../schemas/fields.js";
+import { workerBody, workerUpdateBody, workerUpdateOf } from "../schemas/workers.js";
+
+const pathSchema = object({ worker_id: workerId });
+
+export const workerOperations = [
+  operation({
+    id: "addWorker",
+    method: "POST",
+    path: "/workers",
+    summary: "Adds a worker, or replaces the one with its id.",
+    isControl: true,
+    body: workerBody,
+    answers: { 201: workerAnswer },
+    errors: [429],
+    run: ({ service, body }) => {
+      const record = service.workers.add({ workerId: body.worker_id, ...workerUpdateOf(body) });
+      return { status: 201, value: workerWire(record) };
+    },
+  }),
+  operation({
+    id: "listWorkers",
+    method: "GET",
+    path: "/workers",
+    summary: "Lists workers in the order in which they were first added.",
+    query: ["model_name", "routing_group"],
+    answers: { 200: workersAnswer },
+    run: ({ service, query }) => ok(service.workers.list(partitionOf(query)).map(workerWire)),
+  }),
+  operation({
+    id: "updateWorker",
+    method: "PATCH",
+    path: "/workers/{worker_id}",
+    summary: "Changes what is given of a worker.",
+    isControl: true,
+    body: workerUpdateBody,
+    answers: { 200: workerAnswer },
+    errors: [404, 429],
+    run: ({ service, body, segment }) =>
+      ok(workerWire(service.workers.update(workerIdOf(segment), workerUpdateOf(body)))),
+  }),
+  operation({
+    id: "removeWorker",
+    method: "DELETE",
+    path: "/workers/{worker_id}",
+    summary: "Removes a worker and ends its bookings. Answers with its last record.",
+    isControl: true,
+    answers: { 200: workerAnswer },
+    errors: [404],
+    run: ({ service, segment }) => ok(workerWire(service.workers.remove(workerIdOf(segment)))),
+  }),
+];
+
+/** Reads the filter of a query: what it does not name is not filtered by. */
+export function partitionOf(query: Call<unknown>["query"]) {
+  const modelName = query.get("model_name");
+  const routingGroup = query.get("routing_group");
+  return { ...(modelName !== null && { modelName }), ...(routingGroup !== null && { routingGroup }) };
+}
+
+/** Reads the id of a worker from a path: digits are a number, a string in quotes is one whatever it looks like. */
+function workerIdOf(segment: string): WorkerId {
+  return checked(pathSchema, { worker_id: idOf(segment) }).worker_id;
+}
+
+function idOf(segment: string): string | bigint {
+  if (/^(?:0|[1-9]\d{0,19})$/.test(segment)) return BigInt(segment);
+  if (!/^".*"$/s.test(segment)) return segment;
+  try {
+    return JSON.parse(segment) as string;
+  } catch {
+    return segment; // quotes at both ends that are part of the name
+  }
+}
+
+/** Writes the record of a worker into an answer. */
+export function workerWire(record: WorkerRecord) {
+  const { notSchedulableReasons: reasons } = record;
+  return {
+    worker_id: record.workerId,
+    model_name: record.modelName,
+    routing_group: record.routingGroup,
+    endpoint: record.endpoint,
+    block_size: record.blockSize,
+    data_parallel_start_rank: record.dataParallelStartRank,
+    data_parallel_size: record.dataParallelSize,
+    max_num_batched_tokens: record.maxNumBatchedTokens,
+    total_kv_blocks: record.totalKvBlocks,
+    weight: record.weight,
+    taints: record.taints,
+    lifecycle: record.lifecycle,
+    not_schedulable_reasons:
+      reasons.length === 0 ? undefined : reasons.map((reason) => reason.replaceAll("blockSize", "block_size")),
+  };
+}
