@@ -5,19 +5,23 @@ import { embedCore } from "./scripts/embed-core.mjs";
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
 
 // The same tests run on the core that ships and on the checked one, whose `verify` walks everything it keeps.
-const project = (name: string, core: string, include: string[]) => ({
+const project = (name: string, core: string, include: string[], exclude: string[] = []) => ({
   plugins: [embedCore(path(core))],
   resolve: { alias: { "#core": path("./src/core/module.inline.ts") } },
-  test: { name, include, exclude: ["**/*.bench.ts"], testTimeout: 60_000 },
+  test: { name, include, exclude: ["**/*.bench.ts", ...exclude], testTimeout: 60_000 },
 });
 
 const both = ["tests/model/**/*.test.ts", "tests/conformance/**/*.test.ts", "tests/unit/core/**/*.test.ts"];
 
+// What the packed package does in other runtimes: minutes, so not in the quick loop.
+const packed = ["tests/runtimes/**/*.test.ts", "tests/browser/**/*.test.ts", "tests/package/packed/**/*.test.ts"];
+
 export default defineConfig({
   test: {
     projects: [
-      project("shipped", "./build/core.wasm", ["tests/**/*.test.ts"]),
+      project("shipped", "./build/core.wasm", ["tests/**/*.test.ts"], packed),
       project("checked", "./build/core.checked.wasm", both),
+      { test: { name: "packed", include: packed, globalSetup: "tests/package/stage.ts", testTimeout: 150_000 } },
     ],
   },
 });

@@ -40,6 +40,8 @@ class PortPipe implements Pipe {
   readonly #port: PortLike;
   #listener: PipeListener | null = null;
   #isClosed = false;
+  /** Whether the runtime has refused to move memory: workerd's ports only copy. */
+  #onlyCopies = false;
 
   constructor(port: PortLike) {
     this.#port = port;
@@ -71,7 +73,16 @@ class PortPipe implements Pipe {
   post(frame: FrameBytes): void {
     if (this.#isClosed) return;
     const isWhole = frame.byteLength === frame.buffer.byteLength;
-    this.#port.postMessage(frame, isWhole && frame.byteLength >= TRANSFER_MIN_BYTES ? [frame.buffer] : []);
+    if (this.#onlyCopies || !isWhole || frame.byteLength < TRANSFER_MIN_BYTES) {
+      this.#port.postMessage(frame, []);
+      return;
+    }
+    try {
+      this.#port.postMessage(frame, [frame.buffer]);
+    } catch {
+      this.#port.postMessage(frame, []); // what fails for another reason fails again
+      this.#onlyCopies = true;
+    }
   }
 
   /** Closes the port; what was posted before still arrives. */

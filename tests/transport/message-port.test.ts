@@ -195,4 +195,27 @@ describe("memory", () => {
     expect((await take(transport, 2)).map(({ bytes }) => bytes)).toEqual([small, large]);
     await transport.close();
   });
+
+  test("is copied over ports that cannot move it, as workerd's", async () => {
+    const { port1, port2 } = channel();
+    const hub = new TransportHub();
+    hub.attach(messagePortPipe(port1));
+    let refusals = 0;
+    const port: PortLike = {
+      postMessage(message, transfer) {
+        refusals += transfer.length;
+        if (transfer.length > 0) throw new Error("Transfer list is not supported");
+        port2.postMessage(message);
+      },
+      close: () => port2.close(),
+      on: (event, listener) => port2.on(event, listener),
+    };
+    const transport = await connectMessagePort(port, { rank: 1 });
+    const large = new Uint8Array(20_000).fill(2);
+    await transport.send(letter(1, 0, large));
+    await transport.send(letter(1, 1, large));
+    expect((await take(transport, 2)).map(({ bytes }) => bytes)).toEqual([large, large]);
+    expect(refusals).toBe(1);
+    await transport.close();
+  });
 });

@@ -1,0 +1,63 @@
+import { execFileSync, type SpawnSyncReturns } from "node:child_process";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { TestProject } from "vitest/node";
+import { bundlePortable } from "./bundle.js";
+import { fetchBinaries } from "./fetch-binaries.js";
+import { writeRuntimeTable } from "./runtime-table.js";
+
+// Sets the stage for all tests of the packed package: packs it, installs it in a project outside the repository, and
+// lays the portable suite and its hosts beside it.
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** The project that has installed the packed package. */
+    readonly project: string;
+    readonly tarball: string;
+    /** Where other runtimes' binaries are, or why there are none. */
+    readonly binaries: { readonly folder: string } | { readonly missing: string };
+  }
+}
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const hosts = fileURLToPath(new URL("../runtimes/hosts", import.meta.url));
+
+export default async function setup({ provide }: TestProject): Promise<() => void> {
+  const folder = mkdtempSync(join(tmpdir(), "kvroute-packed-"));
+  const project = join(folder, "project");
+  cpSync(hosts, project, { recursive: true });
+  const tarball = join(folder, pack(folder));
+  writeFileSync(join(project, "package.json"), JSON.stringify({ private: true, type: "module" }));
+  npm(project, "install", tarball, "--prefer-offline", "--no-audit", "--no-fund");
+  await bundlePortable(join(project, "portable.js"));
+  provide("project", project);
+  provide("tarball", tarball);
+  provide("binaries", fetchBinaries());
+  return () => {
+    writeRuntimeTable();
+    rmSync(folder, { recursive: true, force: true });
+  };
+}
+
+/** Packs what stands in dist. The build has run before; here it would pull the files from under other tests. */
+function pack(folder: string): string {
+  const listed = JSON.parse(npm(root, "pack", "--ignore-scripts", "--json", "--pack-destination", folder));
+  return listed[0].filename;
+}
+
+/** Runs the npm of the machine in a folder: a dev dependency brings an old one along, which npx puts first. */
+export function npm(cwd: string, ...args: string[]): string {
+  const path = (process.env["PATH"] ?? "").split(":").filter((part) => !part.includes("node_modules"));
+  const env = { PATH: path.join(":"), HOME: process.env["HOME"], CI: process.env["CI"] };
+  try {
+    return execFileSync("npm", args, { cwd, env, encoding: "utf8", stdio: "pipe", timeout: 600_000 });
+  } catch (error) {
+    const { stdout, stderr } = error as SpawnSyncReturns<string>;
+    throw new Error(`npm ${args.join(" ")} failed in ${cwd}:\n${stdout}${stderr}`, { cause: error });
+  }
+}
+
+/** Reads a file of the repository. */
+export const readRoot = (file: string): string => readFileSync(join(root, file), "utf8");

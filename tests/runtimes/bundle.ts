@@ -1,0 +1,18 @@
+import { nodeResolve } from "@rollup/plugin-node-resolve";
+import { type Plugin, rollup } from "rollup";
+
+/** Bundles a host for a runtime, under the runtime's condition of package.json. Returns the code. */
+export async function bundle(input: string, condition: string, plugins: readonly Plugin[] = []): Promise<string> {
+  const bundled = await rollup({
+    input,
+    external: /core\.wasm$/,
+    plugins: [...plugins, nodeResolve({ exportConditions: [condition] })],
+    makeAbsoluteExternalsRelative: false,
+    onwarn: (warning) => {
+      throw new Error(`rollup warns of ${input}: ${warning.message}`);
+    },
+  });
+  const { output } = await bundled.generate({ format: "es", inlineDynamicImports: true });
+  await bundled.close();
+  return output[0].code;
+}

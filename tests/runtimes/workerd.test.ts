@@ -1,0 +1,48 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { bundle } from "./bundle.js";
+import { expectPassed } from "./outcome.js";
+import { serve, type Workerd } from "./workerd.js";
+
+const project = inject("project");
+const binaries = inject("binaries");
+const modules = "folder" in binaries ? join(binaries.folder, "node_modules") : null;
+
+describe.skipIf(modules === null)("the packed package in workerd", () => {
+  let workerd: Workerd;
+  let code: string;
+
+  beforeAll(async () => {
+    code = await bundle(join(project, "workerd.js"), "workerd");
+    workerd = await serve("portable", {
+      project,
+      binary: join(modules ?? "", "@cloudflare/workerd-linux-64/bin/workerd"),
+      code,
+    });
+  });
+
+  afterAll(() => workerd?.stop());
+
+  test("carries no bytes of the core: the runtime imports it", () => {
+    expect(code).toMatch(/^import \w+ from '\.\/core\.wasm';$/m);
+    expect(code).not.toMatch(/AGFzb|new WebAssembly\.Module/);
+  });
+
+  test("passes the portable suite", async () => {
+    const { version } = JSON.parse(readFileSync(join(modules ?? "", "workerd/package.json"), "utf8"));
+    const response = await fetch(`${workerd.url}/portable`);
+    const row = { runtime: "Cloudflare workerd", core: "`import` of core.wasm", as: version } as const;
+    expectPassed(await response.text(), row);
+  });
+
+  test("serves requests with what was made at global scope", async () => {
+    const answers = [1, 2].map(async () => (await fetch(workerd.url)).json());
+    const [first, second] = (await Promise.all(answers)) as { selectionId: string; activeRequests: number }[];
+    const rest = { worker: { workerId: "a", dpRank: 0 }, blocks: 2, capacity: 4, cached: 0 };
+    expect(first).toMatchObject(rest);
+    expect(second).toMatchObject(rest);
+    expect([first?.activeRequests, second?.activeRequests].sort()).toEqual([1, 2]);
+    expect(first?.selectionId).not.toBe(second?.selectionId);
+  });
+});
