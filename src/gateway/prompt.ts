@@ -1,9 +1,8 @@
 import { describe } from "../core/describe.js";
-import { hashText, xxh3 } from "../core/token-hash.js";
 import { BodyError } from "../errors.js";
 import { PROMPT_BLOCKS_MAX } from "../selection/service/prompt.js";
 import { checkBody, type JsonObject, jsonOf, parseBody } from "./prompt/body.js";
-import { CanonicalText, hashText64 } from "./prompt/canonical-text.js";
+import { CanonicalText, hashWholeText } from "./prompt/canonical-text.js";
 import { writeChat } from "./prompt/chat.js";
 import { writeCompletions, writePrompts } from "./prompt/completions.js";
 import { writeMessages } from "./prompt/messages.js";
@@ -61,23 +60,24 @@ export function promptKeyOf(
   const { blockBytes, tenant } = options;
   const parsed = options.parsed === undefined ? parseBody(body) : checkBody(options.parsed);
   const model = modelOf(parsed);
-  const root = rootOf(path, model, parsed);
-  const text = new CanonicalText(Math.min(PROMPT_BYTES_MAX, blockBytes * PROMPT_BLOCKS_MAX), body.length);
-  const firstBytes = WRITERS[path](text, parsed);
+  const maxBytes = Math.min(PROMPT_BYTES_MAX, blockBytes * PROMPT_BLOCKS_MAX);
+  const text = new CanonicalText({ blockBytes, root: rootOf(path, model, parsed), maxBytes });
+  WRITERS[path](text, parsed);
+  const { sequence, opening } = text.finish();
   const maxOutputTokens = outputOf(parsed);
   return {
     model,
-    sequenceHashes: hashText(text.bytes(), { blockBytes, parent: root }).sequence,
+    sequenceHashes: sequence,
     promptBytes: text.length,
-    fingerprint: hex(xxh3(text.bytes(firstBytes), hashText64(tenant, root))),
+    fingerprint: hex(hashWholeText(tenant, opening)),
     stream: parsed["stream"] === true,
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
     parsed,
   };
 }
 
-/** Each writes the prompt of a body and returns the bytes of what its conversation keeps. */
-const WRITERS: Readonly<Record<PromptPath, (text: CanonicalText, body: JsonObject) => number>> = {
+/** Each writes the prompt of a body. */
+const WRITERS: Readonly<Record<PromptPath, (text: CanonicalText, body: JsonObject) => void>> = {
   "/v1/chat/completions": writeChat,
   "/v1/completions": writeCompletions,
   "/v1/responses": writeResponses,
@@ -86,8 +86,11 @@ const WRITERS: Readonly<Record<PromptPath, (text: CanonicalText, body: JsonObjec
     body["messages"] === undefined ? writePrompts(text, body["input"]) : writeChat(text, body),
 };
 
-/** Adapters, salts, and what chat templates turn into text that may stand anywhere. */
-const ROOT_FIELDS = ["lora_path", "lora_name", "adapter_id", "cache_salt", "chat_template", "chat_template_kwargs"];
+/** Adapters, salts, and what changes how a prompt is made into tokens: its effect may stand anywhere. */
+const ROOT_FIELDS = [
+  ...["lora_path", "lora_name", "adapter_id", "cache_salt", "extra_key", "chat_template", "chat_template_kwargs"],
+  ...["add_special_tokens", "truncate_prompt_tokens", "mm_processor_kwargs"],
+];
 /** What comes before the input from a store that only the engine sees. */
 const STORED_FIELDS = ["previous_response_id", "conversation", "prompt"];
 
@@ -105,7 +108,7 @@ function rootOf(path: PromptPath, model: string, body: JsonObject): bigint {
     effort ?? (reasoning as JsonObject | null | undefined)?.["effort"],
     path === "/v1/responses" ? fieldsOf(body, STORED_FIELDS) : {},
   ];
-  return hashText64(jsonOf(dependsOn));
+  return hashWholeText(jsonOf(dependsOn));
 }
 
 /** The fields of these names that are there, in this order. */

@@ -1,5 +1,6 @@
 import { hashName } from "../../core/hash-stream.js";
 import { hasher } from "../../core/hasher.js";
+import { hashText, xxh3 } from "../../core/token-hash.js";
 import { jsonOf } from "./body.js";
 
 // The text of a prompt that is hashed. Marks of two bytes structure it: 0xff, which UTF-8 never has, and a letter. So no
@@ -9,6 +10,7 @@ const MARK = 0xff;
 
 /** What follows a mark. */
 export const Mark = {
+  document: 0x6f, // o: what is to be drawn upon, as JSON
   tool: 0x74, // t: a tool's name
   description: 0x64, // d: what a tool does
   schema: 0x73, // s: its parameters, as JSON
@@ -18,7 +20,7 @@ export const Mark = {
   part: 0x70, // p: a further text
   reasoning: 0x72, // r
   media: 0x69, // i: what it is, as JSON
-  value: 0x6a, // j: a part of another kind, as JSON
+  value: 0x6a, // j: what should be text, or a part of another kind, as JSON
   call: 0x66, // f: the id of a tool call
   name: 0x6e, // n: the name of the tool it calls
   json: 0x61, // a: the arguments, as JSON
@@ -43,113 +45,172 @@ const NO_TOKEN = 0xffff_ffff;
 
 /** Up to so many units a loop beats the encoder. */
 const SHORT_MAX = 24;
-const SPARE_BYTES = 1_024;
+/** Takes a block of the largest size, and what is added at once behind it. */
+const PIECE_BYTES = 65_536;
+/** Units of a text that are hashed at once: in UTF-8 they fit the window of the hasher. */
+const HASHED_AT_ONCE = 8_192;
 
 const encoder = /* @__PURE__ */ new TextEncoder();
 
-/** Collects the canonical text of a prompt, in UTF-8 between marks, up to a limit. What comes after is dropped. */
-export class CanonicalText {
-  readonly #maxBytes: number;
-  #bytes: Uint8Array;
-  #length = 0;
-  #isFull = false;
+export interface CanonicalTextOptions {
+  readonly blockBytes: number;
+  /** The hash that the first block continues from. */
+  readonly root: bigint;
+  /** What comes behind so many bytes is dropped. */
+  readonly maxBytes: number;
+}
 
-  constructor(maxBytes: number, expectedBytes: number) {
-    this.#maxBytes = maxBytes;
-    this.#bytes = new Uint8Array(Math.min(maxBytes, expectedBytes + SPARE_BYTES));
+/**
+ * Hashes the canonical text of a prompt as it is written, in UTF-8 between marks: only a piece of it is held, since memory
+ * that is new costs more than the hashing.
+ */
+export class CanonicalText {
+  readonly #options: CanonicalTextOptions;
+  readonly #piece = new Uint8Array(PIECE_BYTES);
+  /** Bytes of the piece that are written; the hashed ones are gone. */
+  #filled = 0;
+  #hashedBytes = 0;
+  readonly #hashes: BigUint64Array[] = [];
+  #last: bigint;
+  #opening: bigint | undefined;
+
+  constructor(options: CanonicalTextOptions) {
+    this.#options = options;
+    this.#last = options.root;
   }
 
   get length(): number {
-    return this.#length;
+    return Math.min(this.#hashedBytes + this.#filled, this.#options.maxBytes);
   }
 
   /** Whether the limit is reached, so that nothing more is taken. */
   get isFull(): boolean {
-    return this.#isFull;
+    return this.#hashedBytes + this.#filled >= this.#options.maxBytes;
   }
 
-  /** The text so far, or its first `length` bytes. */
-  bytes(length = this.#length): Uint8Array {
-    return this.#bytes.subarray(0, length);
+  /** Says that what a conversation keeps ends here. Only the first call counts. */
+  endOpening(): void {
+    this.#opening ??= this.#hashSoFar();
+  }
+
+  /** Hashes the full blocks, and all up to the end of the opening. */
+  finish(): { readonly sequence: BigUint64Array; readonly opening: bigint } {
+    this.endOpening();
+    this.#hashPiece();
+    const { blockBytes, maxBytes } = this.#options;
+    return {
+      sequence: join(this.#hashes).subarray(0, Math.floor(maxBytes / blockBytes)),
+      opening: this.#opening as bigint,
+    };
   }
 
   mark(mark: MarkOf): void {
     if (!this.#makeRoom(2)) return;
-    this.#bytes[this.#length++] = MARK;
-    this.#bytes[this.#length++] = mark;
+    this.#piece[this.#filled++] = MARK;
+    this.#piece[this.#filled++] = mark;
   }
 
   /** Adds text. A lone surrogate counts as U+FFFD. */
   text(text: string): void {
     if (text.length <= SHORT_MAX && this.#shortText(text)) return;
-    for (let rest = text; rest.length > 0 && !this.#isFull; ) {
-      this.#reserve(rest.length);
-      const { read, written } = encoder.encodeInto(rest, this.#bytes.subarray(this.#length));
-      this.#length += written;
-      if (read < rest.length && this.#bytes.length === this.#maxBytes) this.#isFull = true;
+    for (let rest = text; rest.length > 0 && !this.isFull; ) {
+      const { read, written } = encoder.encodeInto(rest, this.#piece.subarray(this.#filled));
+      this.#filled += written;
       rest = rest.slice(read);
+      if (rest.length > 0) this.#hashPiece();
     }
   }
 
-  json(value: unknown): void {
-    this.text(jsonOf(value));
+  /** Adds a field behind its mark: text as it is, anything else as JSON behind a further mark. */
+  field(mark: MarkOf, value: unknown): void {
+    this.mark(mark);
+    if (typeof value !== "string") this.mark(Mark.value);
+    this.text(typeof value === "string" ? value : jsonOf(value));
   }
 
   /** Adds tokens, each from 0 to `TOKEN_MAX`. */
   tokens(tokens: readonly number[]): void {
     this.mark(Mark.tokens);
-    const count = Math.min(tokens.length, Math.floor(this.#maxBytes / TOKEN_BYTES));
-    this.#reserve(TOKEN_BYTES * (count + 1));
-    for (let i = 0; i < count && !this.#isFull; i++) this.#word(tokens[i] as number);
-    this.#word(NO_TOKEN);
+    for (let at = 0; at < tokens.length && this.#makeRoom(TOKEN_BYTES); ) {
+      const room = Math.floor((PIECE_BYTES - this.#filled) / TOKEN_BYTES);
+      const end = Math.min(tokens.length, at + room);
+      this.#words(tokens, at, end);
+      at = end;
+    }
+    if (this.#makeRoom(TOKEN_BYTES)) this.#words([NO_TOKEN], 0, 1);
   }
 
   /** Adds something that is not text by its hash, as long as such things are in a prompt. */
   media(content: string): void {
     this.mark(Mark.hash);
     if (!this.#makeRoom(MEDIA_BYTES)) return;
-    const words = new DataView(this.#bytes.buffer, this.#length, MEDIA_BYTES);
-    const hash = hashText64(content);
+    const words = new DataView(this.#piece.buffer, this.#filled, MEDIA_BYTES);
+    const hash = hashWholeText(content);
     for (let at = 0; at < MEDIA_BYTES; at += WORD_BYTES) words.setBigUint64(at, hash, true);
-    this.#length += MEDIA_BYTES;
+    this.#filled += MEDIA_BYTES;
   }
 
-  #word(word: number): void {
-    if (!this.#makeRoom(TOKEN_BYTES)) return;
-    for (let byte = 0; byte < TOKEN_BYTES; byte++) this.#bytes[this.#length++] = word >>> (8 * byte);
+  #words(words: readonly number[], start: number, end: number): void {
+    const view = new DataView(this.#piece.buffer, this.#filled);
+    for (let i = start; i < end; i++) view.setUint32(TOKEN_BYTES * (i - start), words[i] as number, true);
+    this.#filled += TOKEN_BYTES * (end - start);
   }
 
   #shortText(text: string): boolean {
     if (!this.#makeRoom(text.length)) return true;
-    let at = this.#length;
+    let at = this.#filled;
     for (let i = 0; i < text.length; i++) {
       const unit = text.charCodeAt(i);
       if (unit > 0x7f) return false;
-      this.#bytes[at++] = unit;
+      this.#piece[at++] = unit;
     }
-    this.#length = at;
+    this.#filled = at;
     return true;
   }
 
-  /** Makes room for something that is added whole or not at all. */
+  /** Makes room for so many bytes, fewer than a piece has behind a block. Returns false if the limit is reached. */
   #makeRoom(bytes: number): boolean {
-    if (this.#isFull) return false;
-    this.#reserve(bytes);
-    this.#isFull = this.#bytes.length - this.#length < bytes;
-    return !this.#isFull;
+    if (this.isFull) return false;
+    if (this.#filled + bytes > PIECE_BYTES) this.#hashPiece();
+    return true;
   }
 
-  /** Grows by doubling, to have room for so many bytes and one more character, as far as the limit allows. */
-  #reserve(bytes: number): void {
-    const wanted = this.#length + bytes + 3;
-    if (wanted <= this.#bytes.length || this.#bytes.length === this.#maxBytes) return;
-    const grown = new Uint8Array(Math.min(this.#maxBytes, Math.max(wanted, 2 * this.#bytes.length)));
-    grown.set(this.bytes());
-    this.#bytes = grown;
+  /** Hashes the full blocks of the piece and moves what is left to its front. */
+  #hashPiece(): void {
+    const { blockBytes } = this.#options;
+    const { sequence } = hashText(this.#piece.subarray(0, this.#filled), { blockBytes, parent: this.#last });
+    if (sequence.length === 0) return;
+    const bytes = sequence.length * blockBytes;
+    this.#hashes.push(sequence);
+    this.#last = sequence[sequence.length - 1] as bigint;
+    this.#piece.copyWithin(0, bytes, this.#filled);
+    this.#filled -= bytes;
+    this.#hashedBytes += bytes;
+  }
+
+  #hashSoFar(): bigint {
+    this.#hashPiece();
+    return xxh3(this.#piece.subarray(0, this.#filled), this.#last);
   }
 }
 
-/** Hashes a text as a whole, under a seed. */
-export function hashText64(text: string, seed = 0n): bigint {
-  return hashName(hasher(), text, seed);
+/** Hashes a text as a whole, under a seed, part by part. */
+export function hashWholeText(text: string, seed = 0n): bigint {
+  if (text.length <= HASHED_AT_ONCE) return hashName(hasher(), text, seed);
+  let hash = seed;
+  for (let at = 0; at < text.length; at += HASHED_AT_ONCE) {
+    hash = hashName(hasher(), text.slice(at, at + HASHED_AT_ONCE), hash);
+  }
+  return hash;
+}
+
+function join(parts: readonly BigUint64Array[]): BigUint64Array {
+  if (parts.length === 1) return parts[0] as BigUint64Array;
+  const all = new BigUint64Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let done = 0;
+  for (const part of parts) {
+    all.set(part, done);
+    done += part.length;
+  }
+  return all;
 }

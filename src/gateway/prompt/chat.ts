@@ -1,21 +1,21 @@
 import { isObject, type JsonObject, listOf } from "./body.js";
-import type { CanonicalText } from "./canonical-text.js";
+import { type CanonicalText, Mark } from "./canonical-text.js";
 import { writeContent } from "./content.js";
 import { Conversation } from "./conversation.js";
 import { writeTools } from "./tools.js";
 
-/** Writes a body of chat completions. Returns the bytes up to the end of the first message of the user. */
-export function writeChat(text: CanonicalText, body: JsonObject): number {
+/** Writes a body of chat completions. */
+export function writeChat(text: CanonicalText, body: JsonObject): void {
   writeTools(text, body["tools"]);
   writeTools(text, body["functions"]);
-  writeTools(text, body["documents"]);
+  for (const document of listOf(body["documents"])) text.field(Mark.document, document);
   const to = new Conversation(text);
   for (const message of listOf(body["messages"])) {
     if (to.isFull) break;
     if (isObject(message)) writeMessage(to, message);
     else to.stray(message);
   }
-  return to.end();
+  to.close();
 }
 
 function writeMessage(to: Conversation, message: JsonObject): void {

@@ -20,10 +20,10 @@ export interface MessageExtra {
 /** Writes messages as canonical text. All APIs of conversations come to this, as engines render them with one template. */
 export class Conversation {
   readonly #text: CanonicalText;
-  #role: string | undefined;
+  #role: unknown;
+  #isOpen = false;
   #isFresh = false;
   #isReasoning = false;
-  #firstTurnBytes: number | undefined;
 
   constructor(text: CanonicalText) {
     this.#text = text;
@@ -41,10 +41,10 @@ export class Conversation {
 
   /** Begins a message and ends the one before. */
   open(role: unknown, extra: MessageExtra = {}): void {
-    this.#close();
-    this.#role = typeof role === "string" ? role : jsonOf(role);
-    this.#text.mark(Mark.message);
-    this.#text.text(this.#role);
+    this.close();
+    this.#role = role;
+    this.#isOpen = true;
+    this.#text.field(Mark.message, role);
     this.#writeExtra(extra);
     this.#text.mark(Mark.content);
     this.#isFresh = true;
@@ -52,7 +52,7 @@ export class Conversation {
 
   /** Goes on with the message of a role, or begins one. */
   continue(role: string): void {
-    if (this.#role !== role) this.open(role);
+    if (!this.#isOpen || this.#role !== role) this.open(role);
   }
 
   /** Writes what no API has in the place of a message: the engine will say so. */
@@ -61,24 +61,18 @@ export class Conversation {
     this.value(value);
   }
 
-  /** Ends the last message. Returns the bytes up to the end of the user's first, or of all that there are. */
-  end(): number {
-    this.#close();
-    return this.#firstTurnBytes ?? this.#text.length;
+  /** Ends the message that is open, if one is. The first of a user ends the opening of the conversation. */
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#text.mark(Mark.end);
+    if (this.#role === "user") this.#text.endOpening();
+    this.#isOpen = false;
+    this.#isReasoning = false;
   }
 
   #writeExtra({ name, id, isError }: MessageExtra): void {
     if ((name ?? id ?? isError) === undefined) return;
-    this.#text.mark(Mark.extra);
-    this.#text.text(jsonOf([name, id, isError]));
-  }
-
-  #close(): void {
-    if (this.#role === undefined) return;
-    this.#text.mark(Mark.end);
-    if (this.#role === "user") this.#firstTurnBytes ??= this.#text.length;
-    this.#role = undefined;
-    this.#isReasoning = false;
+    this.#text.field(Mark.extra, jsonOf([name, id, isError]));
   }
 
   /** Adds a part of text. The first stands without a mark, so that content as a string is the same as in one part. */
@@ -91,33 +85,32 @@ export class Conversation {
 
   reasoning(text: string): void {
     const isFirst = this.#isFresh || this.#isReasoning;
-    this.#marked(Mark.reasoning, text);
+    this.#field(Mark.reasoning, text);
     this.#isReasoning = isFirst;
   }
 
   /** Adds an image or the like. `what` says what it is, `content` where it stands or what it holds. */
   media(what: readonly unknown[], content: string): void {
-    this.#marked(Mark.media, jsonOf(what));
+    this.#field(Mark.media, jsonOf(what));
     this.#text.media(content);
   }
 
   /** Adds a part whose kind is not known. */
   value(value: unknown): void {
-    this.#marked(Mark.value, jsonOf(withoutCacheControl(value)));
+    this.#field(Mark.value, jsonOf(withoutCacheControl(value)));
   }
 
   /** Adds a call of a tool to the message. Arguments count by their value, as engines parse them. */
   call({ id, name, args }: ToolCall): void {
-    this.#marked(Mark.call, textOf(id));
-    this.#marked(Mark.name, textOf(name));
+    this.#field(Mark.call, id);
+    this.#field(Mark.name, name);
     const json = typeof args === "string" ? normalJson(args) : jsonOf(args);
-    if (json === undefined) this.#marked(Mark.raw, args as string);
-    else this.#marked(Mark.json, json);
+    if (json === undefined) this.#field(Mark.raw, args as string);
+    else this.#field(Mark.json, json);
   }
 
-  #marked(mark: MarkOf, text: string): void {
-    this.#text.mark(mark);
-    this.#text.text(text);
+  #field(mark: MarkOf, value: unknown): void {
+    this.#text.field(mark, value);
     this.#isFresh = false;
     this.#isReasoning = false;
   }
@@ -128,10 +121,6 @@ export function withoutCacheControl(value: unknown): unknown {
   if (!isObject(value) || !("cache_control" in value)) return value;
   const { cache_control: _, ...rest } = value;
   return rest;
-}
-
-function textOf(value: unknown): string {
-  return typeof value === "string" ? value : jsonOf(value);
 }
 
 /** Gives JSON text without its spaces; undefined for what is none, or is too deep to be parsed in little time. */

@@ -7,8 +7,8 @@ import { writeTools } from "./tools.js";
 /** How a line for the provider's accounts begins. It is new in each request, so engines leave it out of the prompt. */
 const BILLING = "x-anthropic-billing-header";
 
-/** Writes a body of Anthropic messages. Returns the bytes up to the end of the first message of the user. */
-export function writeMessages(text: CanonicalText, body: JsonObject): number {
+/** Writes a body of Anthropic messages. */
+export function writeMessages(text: CanonicalText, body: JsonObject): void {
   writeTools(text, body["tools"]);
   const to = new Conversation(text);
   const { system } = body;
@@ -21,7 +21,7 @@ export function writeMessages(text: CanonicalText, body: JsonObject): number {
     if (isObject(message)) writeMessage(to, message);
     else to.stray(message);
   }
-  return to.end();
+  to.close();
 }
 
 function isBilling(block: unknown): boolean {

@@ -4,8 +4,8 @@ import { writeContent } from "./content.js";
 import { Conversation } from "./conversation.js";
 import { writeTools } from "./tools.js";
 
-/** Writes a body of responses. Returns the bytes up to the end of the first message of the user. */
-export function writeResponses(text: CanonicalText, body: JsonObject): number {
+/** Writes a body of responses. */
+export function writeResponses(text: CanonicalText, body: JsonObject): void {
   writeTools(text, body["tools"]);
   const to = new Conversation(text);
   const { instructions, input } = body;
@@ -18,7 +18,7 @@ export function writeResponses(text: CanonicalText, body: JsonObject): number {
     if (isObject(item)) writeItem(to, item);
     else to.stray(item);
   }
-  return to.end();
+  to.close();
 }
 
 // Calls and reasoning are items of their own here, and belong to the message of the assistant that they stand beside.

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, jsonOf, listOf } from "./body.js";
-import { type CanonicalText, Mark, type MarkOf } from "./canonical-text.js";
+import { type CanonicalText, Mark } from "./canonical-text.js";
 import { withoutCacheControl } from "./conversation.js";
 
 /** Writes the tools that a model may call. They stand in front of the messages, as nearly all chat templates have them. */
@@ -13,15 +13,15 @@ export function writeTools(to: CanonicalText, tools: unknown): void {
 function writeTool(to: CanonicalText, tool: unknown): void {
   const definition = definitionOf(tool);
   if (definition === undefined) {
-    marked(to, Mark.value, jsonOf(withoutCacheControl(tool)));
+    to.field(Mark.value, jsonOf(withoutCacheControl(tool)));
     return;
   }
   const { name, description, parameters, input_schema: schema = parameters, ...extra } = definition;
-  marked(to, Mark.tool, name as string);
-  marked(to, Mark.description, typeof description === "string" ? description : jsonOf(description));
-  marked(to, Mark.schema, jsonOf(schema));
+  to.field(Mark.tool, name);
+  to.field(Mark.description, description);
+  to.field(Mark.schema, jsonOf(schema));
   const fields = jsonOf(extra);
-  if (fields !== "{}") marked(to, Mark.extra, fields);
+  if (fields !== "{}") to.field(Mark.extra, fields);
 }
 
 /** The fields of a function, which the APIs nest and call differently; undefined for tools of other kinds. */
@@ -31,9 +31,4 @@ function definitionOf(tool: unknown): JsonObject | undefined {
   if (type !== "function" && type !== "custom") return undefined;
   const definition = isObject(nested) ? { ...nested, ...own } : own;
   return typeof definition["name"] === "string" ? definition : undefined;
-}
-
-function marked(to: CanonicalText, mark: MarkOf, text: string): void {
-  to.mark(mark);
-  to.text(text);
 }
