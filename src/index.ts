@@ -18,6 +18,17 @@ export {
 } from "./core/token-hash.js";
 export * from "./errors.js";
 export {
+  createRouter,
+  type HandlerContext,
+  type Outcome,
+  type OutcomeCounts,
+  type Router,
+  type RouterOptions,
+  type RouterStats,
+  type RouterWorkerStats,
+  type WorkerOptions,
+} from "./gateway/router.js";
+export {
   type PeekedSelection,
   type PendingSelection,
   type RoutingPartition,

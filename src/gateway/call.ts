@@ -1,0 +1,111 @@
+import type { Clock } from "../clock.js";
+import { UpstreamError } from "../errors.js";
+import type { Outcome } from "./types.js";
+
+/** What a call is made with. */
+export interface CallParts {
+  readonly clock: Clock;
+  readonly stallTimeoutMs: number;
+  /** Aborts when the caller has gone. */
+  readonly caller: AbortSignal | undefined;
+  /** Names the worker in errors. */
+  readonly workerId: string;
+  /** Gives back all that the call holds. Called once, however the call ends. */
+  readonly onSettled: (outcome: Outcome) => void;
+  /** Is called while the call makes progress, at least once in `stallTimeoutMs`. */
+  readonly onAlive: () => void;
+}
+
+/**
+ * One request at one worker, from when it is booked to when it has ended. It ends once: whichever of its ends comes first
+ * settles it, and the others find it settled.
+ */
+export class Call {
+  readonly #parts: CallParts;
+  readonly #controller = new AbortController();
+  readonly settled: Promise<void>;
+  #resolveSettled: () => void = () => {};
+  #isSettled = false;
+  #progressMs = 0;
+  #timer: unknown;
+  #interrupt: ((reason: unknown) => void) | undefined;
+
+  constructor(parts: CallParts) {
+    this.#parts = parts;
+    this.settled = new Promise((resolve) => {
+      this.#resolveSettled = resolve;
+    });
+  }
+
+  /** Begins to watch the time and the caller. */
+  begin(): void {
+    const { clock, caller, stallTimeoutMs } = this.#parts;
+    this.#progressMs = clock.now();
+    this.#timer = clock.setTimeout(this.#watch, stallTimeoutMs);
+    caller?.addEventListener("abort", this.#onCallerGone);
+    if (caller?.aborted) this.#onCallerGone();
+  }
+
+  /** Aborts when the call is cut, for the worker's end of it. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Whether the caller has gone: nobody is there to be told anything. */
+  get isAbandoned(): boolean {
+    return this.#parts.caller?.aborted === true;
+  }
+
+  /** Waits for what the worker does next, unless the call is cut before. One at a time. */
+  wait<T>(next: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#interrupt = reject;
+      next.then(resolve, reject);
+      if (this.signal.aborted) reject(this.signal.reason);
+    });
+  }
+
+  /** Says that something has moved. */
+  progress(): void {
+    this.#progressMs = this.#parts.clock.now();
+  }
+
+  /** Says how the call has ended. Later ends change nothing. */
+  settle(outcome: Outcome): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    this.#parts.clock.clearTimeout(this.#timer);
+    try {
+      this.#parts.onSettled(outcome);
+    } finally {
+      this.#resolveSettled();
+    }
+  }
+
+  /** Ends the call and the worker's part of it, and tells whoever waits why. */
+  cut(outcome: Outcome, reason: unknown): void {
+    this.settle(outcome);
+    this.close();
+    this.#controller.abort(reason);
+    this.#interrupt?.(reason);
+  }
+
+  /** Says that the connection has ended as well: nobody can go away from it any more. */
+  close(): void {
+    this.#parts.caller?.removeEventListener("abort", this.#onCallerGone);
+  }
+
+  readonly #onCallerGone = (): void => this.cut("aborted", this.#parts.caller?.reason);
+
+  readonly #watch = (): void => {
+    const { clock, stallTimeoutMs, workerId, onAlive } = this.#parts;
+    const leftMs = stallTimeoutMs - (clock.now() - this.#progressMs);
+    if (leftMs > 0) {
+      this.#timer = clock.setTimeout(this.#watch, leftMs);
+      onAlive();
+      return;
+    }
+    const message = `Expected the answer of worker "${workerId}" to go on within ${stallTimeoutMs} ms, but nothing moved.`;
+    this.cut("stalled", new UpstreamError("KVROUTE_UPSTREAM_STALLED", message));
+  };
+}

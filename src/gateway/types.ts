@@ -1,0 +1,52 @@
+/** A request as the pipeline works on it, whoever received it. */
+export interface GatewayRequest {
+  readonly method: string;
+  /** The path without the query. */
+  readonly path: string;
+  /** The query with its question mark, or nothing. */
+  readonly query: string;
+  readonly headers: Headers;
+  /** The body as the caller made it. It goes to the worker unchanged, and nobody may write to it. */
+  readonly bytes?: Uint8Array | undefined;
+  /** Aborts when the caller has gone. */
+  readonly signal?: AbortSignal | undefined;
+  /** Keeps the runtime awake until a promise settles, where a runtime has to be asked. */
+  readonly waitUntil?: ((promise: Promise<unknown>) => void) | undefined;
+}
+
+/** An answer: what an engine gave, or the router itself. */
+export interface Answer {
+  readonly status: number;
+  readonly statusText: string;
+  readonly headers: Headers;
+  readonly body?: AnswerBody | undefined;
+}
+
+/** The body of an answer, taken chunk by chunk: what nobody asks for is not fetched, so that slow readers slow the engine. */
+export interface AnswerBody {
+  /** Gives the next bytes, `undefined` at the end. Rejects where the body breaks off. One read at a time. */
+  read(): Promise<Uint8Array | undefined>;
+  /** Says that the rest is not wanted. */
+  cancel(reason?: unknown): Promise<void>;
+}
+
+/** How a request ended. */
+export type Outcome =
+  /** The engine answered, whole. */
+  | "completed"
+  /** The engine answered, with an error status. */
+  | "rejected"
+  /** The engine could not be reached, broke off, or sent what is no answer. */
+  | "failed"
+  /** The caller went away. */
+  | "aborted"
+  /** Nothing moved for longer than the limit. */
+  | "stalled";
+
+/** How many requests ended in each way. */
+export type OutcomeCounts = Readonly<Record<Outcome, number>>;
+
+/** Makes counters of outcomes, all zero. */
+export function noOutcomes(): Record<Outcome, number> {
+  return { completed: 0, rejected: 0, failed: 0, aborted: 0, stalled: 0 };
+}

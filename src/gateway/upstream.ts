@@ -1,0 +1,98 @@
+import { UpstreamError } from "../errors.js";
+import type { Answer, AnswerBody } from "./types.js";
+
+/** What is sent to a worker. */
+export interface UpstreamRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Headers;
+  readonly bytes?: Uint8Array | undefined;
+  /** Ends the request at once, its answer too. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Carries requests to workers. `send` gives the answer as soon as its headers are there, and rejects where none comes, with
+ * the reason of the signal where that ended it. The body comes as it was sent, with nothing between it and the worker but
+ * what the protocol needs; it rejects where the connection breaks, and a body that ended whole ends with `undefined`.
+ */
+export interface Upstream {
+  send(request: UpstreamRequest): Promise<Answer>;
+}
+
+/** Names of headers that are about one connection, or that `fetch` writes itself. */
+const OF_THE_CONNECTION = [
+  "connection",
+  "keep-alive",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+];
+const WRITTEN_BY_FETCH = ["host", "content-length", "accept-encoding", "expect"];
+const REDIRECTED = 0; // what a browser shows of a redirect that it was told not to follow
+
+/** Reaches workers by the `fetch` of the runtime, or by another one. */
+export function fetchUpstream(send: (url: string, init: RequestInit) => Promise<Response> = globalFetch): Upstream {
+  return {
+    async send({ method, url, headers, bytes, signal }) {
+      const init: RequestInit = { method, headers: requestHeaders(headers), signal, redirect: "manual" };
+      if (bytes !== undefined) init.body = bytes as Uint8Array<ArrayBuffer>;
+      const response = await send(url, init);
+      if (response.status === REDIRECTED) {
+        throw new UpstreamError("KVROUTE_UPSTREAM_UNREACHABLE", "Expected an answer, got a redirect.");
+      }
+      const { status, statusText, body } = response;
+      return {
+        status,
+        statusText,
+        headers: answerHeaders(response.headers),
+        body: body === null ? undefined : new FetchBody(body),
+      };
+    },
+  };
+}
+
+// Looked up at each call: whoever replaces the global one later means this one too.
+const globalFetch = (url: string, init: RequestInit) => fetch(url, init);
+
+class FetchBody implements AnswerBody {
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+
+  constructor(body: ReadableStream<Uint8Array>) {
+    this.#reader = body.getReader();
+  }
+
+  async read(): Promise<Uint8Array | undefined> {
+    const { value } = await this.#reader.read();
+    return value;
+  }
+
+  cancel(reason?: unknown): Promise<void> {
+    return this.#reader.cancel(reason);
+  }
+}
+
+function requestHeaders(headers: Headers): Headers {
+  const sent = new Headers(headers);
+  const named = sent.get("connection")?.split(",") ?? [];
+  for (const name of named) if (isName(name.trim())) sent.delete(name.trim());
+  for (const name of OF_THE_CONNECTION) sent.delete(name);
+  for (const name of WRITTEN_BY_FETCH) sent.delete(name);
+  return sent;
+}
+
+// `fetch` has decoded the body: what encoding and length it had on the wire is not true any more.
+function answerHeaders(headers: Headers): Headers {
+  const given = new Headers(headers);
+  for (const name of OF_THE_CONNECTION) given.delete(name);
+  if (!given.has("content-encoding")) return given;
+  given.delete("content-encoding");
+  given.delete("content-length");
+  return given;
+}
+
+function isName(name: string): boolean {
+  return /^[!#$%&'*+.^_`|~0-9a-z-]+$/i.test(name);
+}

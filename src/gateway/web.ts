@@ -1,0 +1,107 @@
+import { tooLarge } from "./pipeline.js";
+import { join } from "./stream.js";
+import type { Answer, GatewayRequest } from "./types.js";
+
+const encoder = /* @__PURE__ */ new TextEncoder();
+/** Statuses whose answers have no body. */
+const NULL_BODY = [101, 103, 204, 205, 304];
+/** What relative URLs are relative to; nobody connects to it. */
+const HERE = "http://kvroute";
+
+/**
+ * Reads what `fetch` is called with.
+ *
+ * @throws {GatewayError} `KVROUTE_GATEWAY_BODY_TOO_LARGE` if the body has more than `maxBodyBytes`
+ */
+export async function requestOf(
+  input: Request | string | URL,
+  init: RequestInit | undefined,
+  maxBodyBytes: number,
+): Promise<GatewayRequest> {
+  const isPlain = typeof input === "string" || input instanceof URL;
+  const given = init?.body;
+  const bytes = isPlain ? bytesOf(given, maxBodyBytes) : undefined;
+  if (!isPlain || (bytes === undefined && given !== undefined && given !== null)) {
+    return requestOfRequest(new Request(isPlain ? new URL(input, HERE) : input, init), maxBodyBytes, init?.signal);
+  }
+  const { pathname: path, search: query } = new URL(input, HERE);
+  const headers = new Headers(init?.headers);
+  if (typeof given === "string" && !headers.has("content-type"))
+    headers.set("content-type", "text/plain;charset=UTF-8");
+  const signal = init?.signal ?? undefined;
+  return { method: (init?.method ?? "GET").toUpperCase(), path, query, headers, bytes, signal };
+}
+
+/** Reads a request as a server receives it. */
+export async function requestOfRequest(
+  request: Request,
+  maxBodyBytes: number,
+  signal: AbortSignal | null = request.signal,
+): Promise<GatewayRequest> {
+  const { method, headers, body } = request;
+  const { pathname: path, search: query } = new URL(request.url);
+  if (Number(headers.get("content-length")) > maxBodyBytes) throw tooLarge(maxBodyBytes);
+  const bytes = body === null ? undefined : await readBytes(body, maxBodyBytes);
+  return { method, path, query, headers, bytes, signal: signal ?? undefined };
+}
+
+/** The path of what `fetch` is called with, empty for what is no URL. */
+export function pathOf(input: Request | string | URL): string {
+  try {
+    return new URL(input instanceof Request ? input.url : input, HERE).pathname;
+  } catch {
+    return "";
+  }
+}
+
+/** Makes the response for an answer. Its body is fetched as it is read. */
+export function responseOf({ status, statusText, headers, body }: Answer): Response {
+  if (body === undefined || NULL_BODY.includes(status)) {
+    body?.cancel().catch(() => {});
+    return new Response(null, { status, statusText, headers });
+  }
+  const stream = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const chunk = await body.read();
+        if (chunk === undefined) controller.close();
+        else controller.enqueue(chunk);
+      },
+      cancel: (reason) => body.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  );
+  return new Response(stream, { status, statusText, headers });
+}
+
+/** The bytes of a body that are there at once, `undefined` for one that has to be read. */
+function bytesOf(body: unknown, maxBytes: number): Uint8Array | undefined {
+  const bytes = encode(body, maxBytes);
+  if (bytes !== undefined && bytes.length > maxBytes) throw tooLarge(maxBytes);
+  return bytes;
+}
+
+function encode(body: unknown, maxBytes: number): Uint8Array | undefined {
+  if (typeof body === "string") {
+    if (body.length > maxBytes) throw tooLarge(maxBytes); // it has a byte a character at least
+    return encoder.encode(body);
+  }
+  if (body instanceof ArrayBuffer) return new Uint8Array(body.slice(0));
+  if (!ArrayBuffer.isView(body)) return undefined;
+  return new Uint8Array(body.buffer, body.byteOffset, body.byteLength).slice(); // the caller may write to it meanwhile
+}
+
+async function readBytes(body: ReadableStream<Uint8Array>, maxBytes: number): Promise<Uint8Array> {
+  const reader = body.getReader();
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for (let next = await reader.read(); next.value !== undefined; next = await reader.read()) {
+    length += next.value.length;
+    if (length > maxBytes) {
+      reader.cancel().catch(() => {});
+      throw tooLarge(maxBytes);
+    }
+    chunks.push(next.value);
+  }
+  return join(chunks);
+}
