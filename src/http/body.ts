@@ -27,7 +27,8 @@ async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array
   const chunks: Uint8Array[] = [];
   let length = 0;
   const reader = request.body?.getReader();
-  for (let next = await reader?.read(); next?.value !== undefined; next = await reader?.read()) {
+  const read = () => reader?.read().catch(brokenOff);
+  for (let next = await read(); next?.value !== undefined; next = await read()) {
     length += next.value.length;
     if (length > maxBytes) {
       await reader?.cancel();
@@ -55,6 +56,10 @@ function checkType(type: string | null): void {
   if (type !== null && /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type.trim())) return;
   const got = type === null ? "none" : `"${clipped(type)}"`;
   throw new HttpRequestError("KVROUTE_HTTP_MEDIA_TYPE", `Expected the content-type application/json, got ${got}.`);
+}
+
+function brokenOff(cause: unknown): never {
+  throw new HttpRequestError("KVROUTE_HTTP_BODY", "Expected a whole body, but it broke off.", { cause });
 }
 
 function tooLarge(maxBytes: number, got: string): HttpRequestError {

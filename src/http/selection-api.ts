@@ -1,7 +1,7 @@
 import { type Context, Hono } from "hono";
 import { HttpRequestError, KvrouteError, OptionError } from "../errors.js";
 import { SelectionService } from "../selection/service.js";
-import { errorResponse, responseOf } from "./answer.js";
+import { type Answer, errorResponse, responseOf } from "./answer.js";
 import { readJson } from "./body.js";
 import { checked } from "./check.js";
 import { openApiOf } from "./openapi.js";
@@ -47,7 +47,7 @@ const OPERATIONS: readonly Operation[] = [
  */
 export function createSelectionApi(options: SelectionApiOptions): SelectionApi {
   checkOptions(options);
-  const { controlToken, onError } = options;
+  const { controlToken } = options;
   const isMounted = ({ isControl }: Operation) => !isControl || controlToken !== undefined;
   const mounted = OPERATIONS.filter(isMounted);
   const app = new Hono();
@@ -64,10 +64,6 @@ export function createSelectionApi(options: SelectionApiOptions): SelectionApi {
   }
   for (const [path, methods] of methodsByPath(mounted)) app.all(routeOf(path), () => refuseMethod(methods));
   app.notFound(() => errorResponse(new HttpRequestError("KVROUTE_HTTP_NOT_FOUND", "route not found")));
-  app.onError((error) => {
-    if (!(error instanceof KvrouteError) || (error.status ?? 500) === 500) onError?.(error);
-    return errorResponse(error, headersOf(error));
-  });
   return { fetch: async (request, env, context) => app.fetch(request, env as object, context as never) };
 }
 
@@ -76,20 +72,32 @@ class Runner {
   readonly #service: SelectionService;
   readonly #controlToken: string | undefined;
   readonly #maxBodyBytes: number;
+  readonly #onError: ((error: unknown) => void) | undefined;
 
-  constructor({ service, controlToken, maxBodyBytes = BODY_BYTES_DEFAULT }: SelectionApiOptions) {
+  constructor({ service, controlToken, maxBodyBytes = BODY_BYTES_DEFAULT, onError }: SelectionApiOptions) {
     this.#service = service;
     this.#controlToken = controlToken;
     this.#maxBodyBytes = maxBodyBytes;
+    this.#onError = onError;
   }
 
+  /** Answers with what the operation says, or with what went wrong. */
   async run(operation: Operation, context: Context): Promise<Response> {
+    try {
+      return responseOf(await this.#answer(operation, context));
+    } catch (error) {
+      if (!(error instanceof KvrouteError) || (error.status ?? 500) === 500) this.#onError?.(error);
+      return errorResponse(error, headersOf(error));
+    }
+  }
+
+  async #answer(operation: Operation, context: Context): Promise<Answer> {
     const { raw } = context.req;
     if (operation.isControl && this.#controlToken !== undefined) authorize(raw, this.#controlToken);
     const body = await this.#bodyOf(operation, raw);
     const segment = Object.values(context.req.param())[0] ?? "";
     const query = new URL(raw.url).searchParams;
-    return responseOf(operation.run({ service: this.#service, body, segment, query }));
+    return operation.run({ service: this.#service, body, segment, query });
   }
 
   async #bodyOf({ body: schema, isBodyOptional }: Operation, request: Request): Promise<unknown> {
