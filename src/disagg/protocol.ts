@@ -65,6 +65,9 @@ const PAIR_BYTES = 16;
 const WORD_BYTES = 8;
 const ERROR_TEXT_OFFSET = 12;
 
+/** Bytes of an Error, at most. No answer of a worker has more. */
+export const ERROR_BYTES_MAX = ERROR_TEXT_OFFSET + ERROR_TEXT_BYTES_MAX;
+
 /** Describes one prefill run. Tag 30, router to prefill. */
 export interface PrefillRequest {
   readonly requestId: bigint;
@@ -235,7 +238,7 @@ export function encodeError(message: ErrorMessage): MessageBytes {
   if (typeof message.text !== "string") {
     throw new ArgumentTypeError(`Expected text to be a string, got a value of type ${typeof message.text}.`);
   }
-  const { bytes, view } = blank(ERROR_TEXT_OFFSET + ERROR_TEXT_BYTES_MAX);
+  const { bytes, view } = blank(ERROR_BYTES_MAX);
   view.setBigUint64(0, checkU64(message.requestId, "requestId"), true);
   view.setUint32(8, checkU32(message.code, "code"), true);
   const { written } = new TextEncoder().encodeInto(message.text, bytes.subarray(ERROR_TEXT_OFFSET));
@@ -247,8 +250,9 @@ export function decodeError(bytes: Uint8Array): ErrorMessage {
   checkBytes(bytes, "Error");
   const textBytes = bytes.length - ERROR_TEXT_OFFSET;
   if (textBytes < 0 || textBytes > ERROR_TEXT_BYTES_MAX) {
-    const most = ERROR_TEXT_OFFSET + ERROR_TEXT_BYTES_MAX;
-    throw new ProtocolError(`Expected an Error of ${ERROR_TEXT_OFFSET} to ${most} bytes, got ${bytes.length}.`);
+    throw new ProtocolError(
+      `Expected an Error of ${ERROR_TEXT_OFFSET} to ${ERROR_BYTES_MAX} bytes, got ${bytes.length}.`,
+    );
   }
   const view = viewOf(bytes);
   const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes.subarray(ERROR_TEXT_OFFSET));

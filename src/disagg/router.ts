@@ -8,6 +8,7 @@ import { type Limits, ROUTER_LIMITS, readLimits } from "./common/limits.js";
 import { Outbox } from "./common/outbox.js";
 import { type Owner, Station } from "./common/station.js";
 import type { DisaggRouterOptions } from "./options.js";
+import { checkSession } from "./placement/session-affinity.js";
 import { encodeCancel, TAGS } from "./protocol.js";
 import type { Call } from "./router/call.js";
 import { Crew, type WorkerLoad } from "./router/crew.js";
@@ -179,8 +180,7 @@ export class DisaggRouter {
     if (tokens.length > maxPromptTokens)
       throw new ArgumentRangeError(`Expected at most ${maxPromptTokens} prompt tokens, got ${tokens.length}.`);
     checkWhole(maxNewTokens, "maxNewTokens", this.#limits.maxNewTokens);
-    if (session !== undefined && typeof session !== "string")
-      throw new ArgumentTypeError(`Expected session to be a string, got a value of type ${typeof session}.`);
+    if (session !== undefined) checkSession(session);
     return { tokens: tokens.slice(), maxNewTokens, session, signal };
   }
 

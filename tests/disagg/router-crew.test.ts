@@ -115,7 +115,9 @@ describe("a crew", () => {
 
   test("a refused choice takes nobody's turn", () => {
     const crew = crewOf([1], [11, 12]);
-    expect(() => crew.choose(undefined, 0, 1)).toThrow(expect.objectContaining({ code: "KVROUTE_NO_WORKERS" }));
+    expect(() => crew.choose(undefined, 0, { prefillRank: 1 })).toThrow(
+      expect.objectContaining({ code: "KVROUTE_NO_WORKERS" }),
+    );
     expect(crew.choose(undefined, 0)).toEqual({ prefillRank: 1, decodeRank: 11 });
   });
 });

@@ -147,7 +147,7 @@ function checkTtl(ttlMs: number): void {
   throw new ArgumentRangeError(`Expected ttlMs to be 0 or more, got ${String(ttlMs)}.`);
 }
 
-function checkSession(session: unknown): void {
+export function checkSession(session: unknown): void {
   if (typeof session !== "string") {
     throw new ArgumentTypeError(`Expected a session to be a string, got a value of type ${typeof session}.`);
   }

@@ -67,6 +67,10 @@ export class Call {
     const { prefillRank, decodeRank } = this.terms;
     if (this.#phase === "prefill" && envelope.source === prefillRank) return this.#takePrefill(envelope);
     if (this.#phase !== "decode" || envelope.source !== decodeRank) return false;
+    if (envelope.bytes.length > protocol.ERROR_BYTES_MAX) {
+      this.#breach(`sent a message of ${envelope.bytes.length} bytes, more than ${protocol.ERROR_BYTES_MAX}`);
+      return true;
+    }
     const fate = this.#order.put(envelope.sequence, envelope, this.#takeDecode);
     if (fate === "overrun") this.#breach(`sent more than ${this.terms.maxReordered} messages out of order`);
     return fate !== "stale";
@@ -139,7 +143,16 @@ export class Call {
 
   #takeError(bytes: Uint8Array): void {
     const { code, text } = protocol.decodeError(bytes);
-    this.#end("KVROUTE_DISAGG_WORKER_FAILED", `gave it up (code ${code}): ${text}`);
+    const what = `gave it up (code ${code}): ${text}`;
+    if (this.#phase !== "prefill" || code !== protocol.ERROR_CODES.peerLost) {
+      this.#end("KVROUTE_DISAGG_WORKER_FAILED", what);
+      return;
+    }
+    const { prefillRank, decodeRank } = this.terms;
+    const at: Whereabouts = { ...this.at, role: "decode", rank: decodeRank };
+    this.fail(
+      failure("KVROUTE_DISAGG_WORKER_LOST", at, `cannot be reached by prefill worker ${prefillRank}, which ${what}`),
+    );
   }
 
   #complete(): void {

@@ -8,6 +8,9 @@ export interface Pair {
   readonly decodeRank: number;
 }
 
+/** The worker that has failed at a request, which is not to be chosen for it again. */
+export type Failed = Partial<Pair>;
+
 /** The load of a worker. */
 export interface WorkerLoad {
   readonly rank: number;
@@ -43,9 +46,9 @@ export class Crew {
     return this.#decode.size;
   }
 
-  /** Whether there are two workers to choose, without the prefill worker `except`. */
-  canServe(except?: number): boolean {
-    return this.#has("prefill", except) && this.#has("decode");
+  /** Whether there are two workers to choose, without the one that failed. */
+  canServe(except: Failed = {}): boolean {
+    return this.#has("prefill", except.prefillRank) && this.#has("decode", except.decodeRank);
   }
 
   /**
@@ -53,13 +56,14 @@ export class Crew {
    *
    * @throws {PlacementError} `KVROUTE_NO_WORKERS`; nothing is booked, and nobody's turn is taken
    */
-  choose(session: string | undefined, nowMs: number, except?: number): Pair {
+  choose(session: string | undefined, nowMs: number, except: Failed = {}): Pair {
     for (const role of ["prefill", "decode"] as const) {
-      if (this.#has(role, role === "prefill" ? except : undefined)) continue;
+      if (this.#has(role, except[`${role}Rank`])) continue;
       throw new PlacementError("KVROUTE_NO_WORKERS", `Expected a ${role} worker at work, but there is none.`);
     }
-    const decodeRank = this.#decode.choose(session, nowMs);
-    const prefillRank = this.#prefill.choose(except);
+    let decodeRank = this.#decode.choose(session, nowMs);
+    while (decodeRank === except.decodeRank) decodeRank = this.#decode.choose(undefined, nowMs); // twice at most
+    const prefillRank = this.#prefill.choose(except.prefillRank);
     this.#book(prefillRank);
     this.#book(decodeRank);
     return { prefillRank, decodeRank };

@@ -5,7 +5,7 @@ import { Deadline } from "../common/deadline.js";
 import type { Limits, ROUTER_LIMITS } from "../common/limits.js";
 import { Answer } from "./answer.js";
 import { Call } from "./call.js";
-import type { Crew } from "./crew.js";
+import type { Crew, Failed } from "./crew.js";
 import type { Outcome, RouterEvent } from "./events.js";
 import { failure, isFaultOf, isWorthRetrying } from "./failures.js";
 
@@ -35,6 +35,9 @@ export interface Desk {
   left(route: Route, outcome: Outcome): void;
 }
 
+/** Which limit bounds what a request waits for. */
+type Phase = "prefillTimeoutMs" | "firstTokenTimeoutMs" | "tokenTimeoutMs";
+
 /** One request, from the first token that is asked for to its end. */
 export class Route {
   readonly answer = new Answer({ begin: () => this.#begin(), leave: () => this.#finish(LEFT, "cancelled") });
@@ -48,6 +51,7 @@ export class Route {
   #tokens = 0;
   #startedAtMs = 0;
   #endsAtMs = 0;
+  #phase: Phase = "prefillTimeoutMs";
 
   constructor(desk: Desk, asked: Asked) {
     this.#desk = desk;
@@ -86,7 +90,7 @@ export class Route {
   async #serve(): Promise<void> {
     try {
       const call = await this.#prefill();
-      this.#within(this.#desk.limits.firstTokenTimeoutMs);
+      this.#within("firstTokenTimeoutMs");
       await call.decode();
       this.#finish(undefined, "complete");
     } catch (error) {
@@ -96,11 +100,12 @@ export class Route {
 
   /** Has the prompt computed: by one worker, or by another one if the first fails at it. */
   async #prefill(): Promise<Call> {
-    let failed: number | undefined;
+    let failed: Failed = {};
     for (let attempt = 1; ; attempt++) {
       const call = this.#open(attempt, failed);
       try {
         const kvBytes = await call.prefill(this.#asked.tokens);
+        if (this.#isOver) return call; // it was given up while the news came here
         this.#releasePrefill(call);
         this.#desk.emit({ type: "decode", requestId: call.terms.id, kvBytes, elapsedMs: this.#elapsedMs() });
         return call;
@@ -108,7 +113,7 @@ export class Route {
         if (this.#isOver) throw error;
         this.#close(call, true);
         const { id, prefillRank, decodeRank } = call.terms;
-        failed = isFaultOf(decodeRank, error) ? undefined : prefillRank;
+        failed = isFaultOf(decodeRank, error) ? { decodeRank } : { prefillRank };
         if (attempt > this.#desk.limits.prefillRetries || !isWorthRetrying(error)) throw error;
         if (!this.#desk.crew.canServe(failed)) throw error;
         this.#desk.emit({ type: "retry", requestId: id, prefillRank, error });
@@ -116,7 +121,7 @@ export class Route {
     }
   }
 
-  #open(attempt: number, except: number | undefined): Call {
+  #open(attempt: number, except: Failed): Call {
     const { crew, transport, clock, limits } = this.#desk;
     const ranks = crew.choose(this.#asked.session, clock.now(), except);
     const { maxKvBytes, maxReordered } = limits;
@@ -127,7 +132,7 @@ export class Route {
     this.#call = call;
     this.#holdsPrefill = true;
     this.#desk.open(call);
-    this.#within(limits.prefillTimeoutMs);
+    this.#within("prefillTimeoutMs");
     this.#desk.emit({ type: "prefill", requestId: id, ...ranks, attempt });
     return call;
   }
@@ -137,7 +142,7 @@ export class Route {
       const requestId = this.#call?.terms.id as bigint; // tokens come of a call
       this.#desk.emit({ type: "first-token", requestId, elapsedMs: this.#elapsedMs() });
     }
-    this.#within(this.#desk.limits.tokenTimeoutMs);
+    this.#within("tokenTimeoutMs");
     this.answer.push(token);
   }
 
@@ -180,21 +185,25 @@ export class Route {
   }
 
   /** Gives the phase that begins its time, within that of the whole. */
-  #within(phaseMs: number): void {
-    this.#deadline.set(Math.min(this.#desk.clock.now() + phaseMs, this.#endsAtMs));
+  #within(phase: Phase): void {
+    if (this.#isOver) return; // whoever hears of an event may have ended it
+    this.#phase = phase;
+    this.#deadline.set(Math.min(this.#desk.clock.now() + this.#desk.limits[phase], this.#endsAtMs));
   }
 
   #late(): void {
     const call = this.#call;
     if (call === undefined) return;
-    const elapsedMs = Math.round(this.#elapsedMs());
-    const error = failure(
-      "KVROUTE_DISAGG_TIMEOUT",
-      call.at,
-      `was silent for too long, ${elapsedMs} ms into the request`,
-    );
-    if (this.#desk.clock.now() >= this.#endsAtMs) this.#finish(error, "failed");
-    else call.fail(error);
+    const isWhole = this.#desk.clock.now() >= this.#endsAtMs;
+    const name = isWhole ? "requestTimeoutMs" : this.#phase;
+    const what = `did not within ${name}, ${this.#desk.limits[name]} ms`;
+    const error = failure("KVROUTE_DISAGG_TIMEOUT", call.at, what);
+    if (isWhole) {
+      this.#finish(error, "failed");
+      return;
+    }
+    this.#deadline.set(this.#endsAtMs); // a transport that does not give a send up cannot keep the request from ending
+    call.fail(error);
   }
 
   #elapsedMs(): number {
