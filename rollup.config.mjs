@@ -1,4 +1,4 @@
-import { copyFileSync, cpSync, mkdirSync } from "node:fs";
+import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { nodeResolve } from "@rollup/plugin-node-resolve";
 import { embedCore } from "./scripts/embed-core.mjs";
 
@@ -6,24 +6,25 @@ import { embedCore } from "./scripts/embed-core.mjs";
 // choose the seam (see "imports" in package.json).
 
 const core = embedCore("build/core.wasm");
-const external = [
-  /^node:/,
-  "#core",
-  "@assemblyscript/loader",
-  "@hono/node-server",
-  "@msgpack/msgpack",
-  "cli-progress",
-  "cli-table3",
-  "commander",
-  "ws",
-];
+const { dependencies } = JSON.parse(readFileSync("package.json", "utf8"));
+const external = [/^node:/, "#core", ...Object.keys(dependencies).map((name) => new RegExp(`^${name}(/|$)`))];
 
 const copyCore = {
   name: "copy-core",
   writeBundle() {
     mkdirSync("dist/core", { recursive: true });
     copyFileSync("build/core.wasm", "dist/core/core.wasm");
+    rmSync("dist/types", { recursive: true, force: true });
     cpSync("build/types", "dist/types", { recursive: true });
+  },
+};
+
+// Chunks are named after what they hold: those of an earlier build must not be packed.
+const sweep = {
+  name: "sweep",
+  writeBundle(_options, bundle) {
+    const kept = (file) => file in bundle || file.startsWith("kvroute.browser.");
+    for (const file of readdirSync("dist")) if (/\.js(\.map)?$/.test(file) && !kept(file)) rmSync(`dist/${file}`);
   },
 };
 
@@ -39,6 +40,7 @@ export default [
     input: {
       index: "build/js/index.js",
       disagg: "build/js/disagg/index.js",
+      http: "build/js/http/index.js",
       node: "build/js/node/index.js",
       testing: "build/js/testing/index.js",
       "testing-node": "build/js/node/testing.js",
@@ -46,7 +48,7 @@ export default [
     },
     external,
     output: { dir: "dist", format: "es", chunkFileNames: "[name].js", sourcemap: true },
-    plugins: [copyCore],
+    plugins: [copyCore, sweep],
   },
   {
     input: {

@@ -21,7 +21,15 @@ export default defineConfig({
     projects: [
       project("shipped", "./build/core.wasm", ["tests/**/*.test.ts"], packed),
       project("checked", "./build/core.checked.wasm", both),
-      { test: { name: "packed", include: packed, globalSetup: "tests/package/stage.ts", testTimeout: 150_000 } },
+      {
+        test: {
+          name: "packed",
+          include: packed,
+          globalSetup: "tests/package/stage.ts",
+          testTimeout: 150_000,
+          hookTimeout: 60_000,
+        },
+      },
     ],
   },
 });

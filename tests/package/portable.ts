@@ -1,6 +1,7 @@
 import { coreCases } from "./portable/core.js";
 import { disaggCases } from "./portable/disagg.js";
 import { hashingCases } from "./portable/hashing.js";
+import { httpCases } from "./portable/http.js";
 import { type Case, type Modules, Skip } from "./portable/parts.js";
 import { selectionCases } from "./portable/selection.js";
 
@@ -19,7 +20,7 @@ export interface Report {
   readonly lines: readonly string[];
 }
 
-const cases: readonly Case[] = [...coreCases, ...hashingCases, ...selectionCases, ...disaggCases];
+const cases: readonly Case[] = [...coreCases, ...hashingCases, ...selectionCases, ...disaggCases, ...httpCases];
 
 /** Runs every case on the modules of a host, one after the other. */
 export async function runPortable(modules: Modules): Promise<Report> {

@@ -19,6 +19,7 @@ export const ROWS = [
   "Cloudflare workerd",
   "Vercel edge runtime",
   "Chromium, no bundler",
+  "Chromium, import map",
   "Chromium, built by Vite",
   "Chromium, Web Worker",
 ] as const;

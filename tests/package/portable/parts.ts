@@ -1,4 +1,5 @@
 import type * as disagg from "../../../src/disagg/index.js";
+import type * as http from "../../../src/http/index.js";
 import type * as kvroute from "../../../src/index.js";
 import { same } from "../../support/agree.js";
 
@@ -6,6 +7,8 @@ import { same } from "../../support/agree.js";
 export interface Modules {
   readonly kvroute: typeof kvroute;
   readonly disagg: typeof disagg;
+  /** Not where a page imports the one self-contained file. */
+  readonly http?: typeof http | undefined;
 }
 
 export interface Case {

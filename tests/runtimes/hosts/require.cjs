@@ -1,5 +1,5 @@
 // Node: require, of the package and of the suite. It fails where anything has a top-level await.
-const modules = { kvroute: require("kvroute"), disagg: require("kvroute/disagg") };
+const modules = { kvroute: require("kvroute"), disagg: require("kvroute/disagg"), http: require("kvroute/http") };
 const { printed, runPortable } = require("./portable.js");
 
 runPortable(modules).then((report) => console.log(printed(report)));

@@ -1,0 +1,107 @@
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Browser } from "playwright-core";
+import { build } from "vite";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { expectPassed } from "../runtimes/outcome.js";
+import { hasChromium, launch } from "./chromium.js";
+import { type PageServer, servePages } from "./server.js";
+
+const project = inject("project");
+if (!hasChromium) console.warn("SKIPPED: there is no Chromium here, so no browser runs the portable suite.");
+
+const INLINE = "base64, compiled at first use";
+const page = (script: string, map?: object) => {
+  const imports = map === undefined ? "" : `<script type="importmap">${JSON.stringify({ imports: map })}</script>`;
+  return `<!doctype html><title>kvroute</title>${imports}<pre></pre>${script}`;
+};
+const moduleScript = (file: string) => `<script type="module" src="/${file}"></script>`;
+
+const MODULES = "/node_modules";
+/** The self-contained file, and beside it an entry that needs no other package. */
+const SINGLE = {
+  kvroute: "/node_modules/kvroute/dist/kvroute.browser.js",
+  "kvroute/disagg": `${MODULES}/kvroute/dist/disagg.js`,
+};
+/** Every entry as it is packed, and the packages that they import. */
+const ENTRIES = {
+  kvroute: `${MODULES}/kvroute/dist/index.js`,
+  "kvroute/disagg": `${MODULES}/kvroute/dist/disagg.js`,
+  "kvroute/http": `${MODULES}/kvroute/dist/http.js`,
+  "#core": `${MODULES}/kvroute/dist/core/module.inline.js`,
+  "@assemblyscript/loader": `${MODULES}/@assemblyscript/loader/index.js`,
+  "@msgpack/msgpack": `${MODULES}/@msgpack/msgpack/dist.esm/index.mjs`,
+  hono: `${MODULES}/hono/dist/index.js`,
+  "lossless-json": `${MODULES}/lossless-json/lib/esm/index.js`,
+  zod: `${MODULES}/zod/index.js`,
+};
+
+/** modules.js of the hosts without the entry that the single file has no part of. */
+const WITHOUT_HTTP = `import * as kvroute from "kvroute"; import * as disagg from "kvroute/disagg";
+export const modules = { kvroute, disagg };`;
+
+describe.skipIf(!hasChromium)("the packed package in Chromium", () => {
+  let browser: Browser;
+  const servers: PageServer[] = [];
+
+  beforeAll(async () => {
+    browser = await launch();
+  }, 60_000);
+
+  afterAll(async () => {
+    await browser?.close();
+    for (const server of servers) await server.close();
+  });
+
+  /** Opens a page and waits for what the suite prints there. */
+  async function outcomeOf(folder: string, path: string, pages: Record<string, string> = {}): Promise<string> {
+    const server = await servePages(folder, { pages });
+    servers.push(server);
+    const tab = await browser.newPage();
+    const errors: string[] = [];
+    tab.on("pageerror", (error) => errors.push(String(error)));
+    tab.on("requestfailed", (request) => errors.push(`${request.url()} failed`));
+    await tab.goto(server.url + path);
+    const text = await tab.waitForFunction(() => document.querySelector("pre")?.textContent, undefined, {
+      timeout: 60_000,
+    });
+    const printed = (await text.jsonValue()) ?? "";
+    await tab.close();
+    expect(errors).toEqual([]);
+    return printed;
+  }
+
+  test("passes the portable suite as a module script without a bundler, from its self-contained file", async () => {
+    const pages = { "/": page(moduleScript("page.js"), SINGLE), "/modules.js": WITHOUT_HTTP };
+    const printed = await outcomeOf(project, "/", pages);
+    expectPassed(printed, { as: browser.version(), runtime: "Chromium, no bundler", core: INLINE, skips: 4 });
+  });
+
+  test("passes the portable suite with every entry as it is packed, under an import map", async () => {
+    const printed = await outcomeOf(project, "/", { "/": page(moduleScript("page.js"), ENTRIES) });
+    expectPassed(printed, { as: browser.version(), runtime: "Chromium, import map", core: INLINE });
+  });
+
+  test("passes the portable suite in a page built by Vite, and in a Web Worker", async () => {
+    const root = join(project, "vite");
+    mkdirSync(root, { recursive: true });
+    for (const file of ["modules.js", "page.js", "portable.js", "web-worker.js", "worker-page.js"]) {
+      cpSync(join(project, file), join(root, file));
+    }
+    writeFileSync(join(root, "page.html"), page(moduleScript("page.js")));
+    writeFileSync(join(root, "worker.html"), page(moduleScript("worker-page.js")));
+    await build({
+      root,
+      configFile: false,
+      logLevel: "error",
+      worker: { format: "es" },
+      build: { rollupOptions: { input: { page: join(root, "page.html"), worker: join(root, "worker.html") } } },
+    });
+    const built = join(root, "dist");
+    expect(readFileSync(join(built, "page.html"), "utf8")).toContain("/assets/");
+    const inPage = await outcomeOf(built, "/page.html");
+    expectPassed(inPage, { as: browser.version(), runtime: "Chromium, built by Vite", core: INLINE });
+    const inWorker = await outcomeOf(built, "/worker.html");
+    expectPassed(inWorker, { as: browser.version(), runtime: "Chromium, Web Worker", core: INLINE });
+  });
+});
