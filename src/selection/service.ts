@@ -1,3 +1,4 @@
+import type { WorkerId } from "../core/keys.js";
 import { PrefixIndex } from "../core/prefix-index.js";
 import { ArgumentRangeError, NoWorkerError } from "../errors.js";
 import { systemClock, systemId, systemRandom } from "../system.js";
@@ -87,7 +88,9 @@ export class SelectionService {
     this.#ledger = new Ledger({ index, kvEvents, leaseMs, maxBookings, onExpired });
     this.workers = new WorkerCatalog(options, {
       onRankSettled: (row) => this.#sizes.settle(row),
-      onRankGone: (row, isWorkerGone) => this.#forget(row, isWorkerGone),
+      onRanksGone: (rows) => this.#forgetRanks(rows),
+      onWorkerGone: (workerId, rows) => this.#forgetWorker(workerId, rows),
+      onChanged: () => this.#ledger.tell(),
     });
     const { workers } = this;
     const decider = this.#decider;
@@ -288,6 +291,7 @@ export class SelectionService {
     const { expectedOutputTokens, loraName, session, tenant = "" } = request;
     return {
       partition,
+      row,
       worker: row.worker,
       sequenceHashes: prompt.sequenceHashes,
       islTokens: prompt.promptTokens,
@@ -321,17 +325,20 @@ export class SelectionService {
     };
   }
 
-  // A worker that comes back starts empty: nothing of it is left anywhere.
-  #forget(row: WorkerRow, isWorkerGone: boolean): void {
-    const { worker } = row;
-    this.#ledger.forget(row, this.#now());
-    if (isWorkerGone) {
-      this.#index.removeWorker(worker.workerId);
-      this.#sessions.removeWorker(worker.workerId);
-      this.#policy.removeWorker?.(worker.workerId);
-    } else {
-      this.#index.clear(worker);
+  #forgetRanks(rows: readonly WorkerRow[]): void {
+    this.#ledger.forget(rows, this.#now());
+    for (const row of rows) {
+      this.#index.clear(row.worker);
+      this.#sizes.forget(row);
     }
+  }
+
+  // A worker that comes back starts empty: nothing of it is left anywhere. A policy may throw, and comes last.
+  #forgetWorker(workerId: WorkerId, rows: readonly WorkerRow[]): void {
+    this.#ledger.forget(rows, this.#now());
+    this.#index.removeWorker(workerId);
+    this.#sessions.removeWorker(workerId);
+    this.#policy.removeWorker?.(workerId);
   }
 }
 

@@ -37,8 +37,12 @@ const SPARE_BLOCKS_MAX = 8;
 export interface CatalogListener {
   /** A rank is there, or what is said of its worker has changed. */
   onRankSettled(row: WorkerRow): void;
-  /** A rank has gone. `isWorkerGone`: with all others of its worker. */
-  onRankGone(row: WorkerRow, isWorkerGone: boolean): void;
+  /** Ranks have gone of a worker that stays. */
+  onRanksGone(rows: readonly WorkerRow[]): void;
+  /** A worker has gone with all its ranks. */
+  onWorkerGone(workerId: WorkerId, rows: readonly WorkerRow[]): void;
+  /** A change is complete: the catalog may be called again. */
+  onChanged(): void;
 }
 
 /**
@@ -79,9 +83,7 @@ export class WorkerCatalog {
    */
   add(registration: WorkerRegistration): WorkerRecord {
     const settings = settingsOf(registration);
-    const known = this.#entries.get(workerKey(settings.workerId));
-    if (known !== undefined) known.isDraining = false;
-    return this.#put(settings, known);
+    return this.#changing(() => this.#put(settings, this.#entries.get(workerKey(settings.workerId)), false));
   }
 
   /**
@@ -91,7 +93,8 @@ export class WorkerCatalog {
    */
   update(workerId: WorkerId, update: WorkerUpdate): WorkerRecord {
     const known = this.#get(workerId);
-    return this.#put(updatedSettings(known.settings, update), known);
+    const settings = updatedSettings(known.settings, update);
+    return this.#changing(() => this.#put(settings, known, known.isDraining));
   }
 
   /**
@@ -103,7 +106,7 @@ export class WorkerCatalog {
   remove(workerId: WorkerId): WorkerRecord {
     const entry = this.#get(workerId);
     const record = entry.record();
-    this.#removeEntry(entry);
+    this.#changing(() => this.#removeEntry(entry));
     return { ...record, lifecycle: "unschedulable", notSchedulableReasons: ["it was removed"] };
   }
 
@@ -177,18 +180,29 @@ export class WorkerCatalog {
     return entry;
   }
 
-  #put(settings: WorkerSettings, known: WorkerEntry | undefined): WorkerRecord {
+  /** Makes a change, and says when it is complete, also where somebody has thrown. */
+  #changing<Result>(change: () => Result): Result {
+    try {
+      return change();
+    } finally {
+      this.#listener.onChanged();
+    }
+  }
+
+  #put(settings: WorkerSettings, known: WorkerEntry | undefined, isDraining: boolean): WorkerRecord {
     const stays = known !== undefined && isSameCache(known, settings);
     if (known === undefined && this.#entries.size >= this.#maxWorkers) {
       throw new SelectionLimitError("KVROUTE_CATALOG_FULL", "workers (maxWorkers)", this.#maxWorkers);
     }
     if (stays) {
       known.settings = settings;
+      known.isDraining = isDraining;
       this.#align(known);
       return known.record();
     }
     const partition = this.#openPartition(settings);
     const entry = new WorkerEntry(settings, partition);
+    entry.isDraining = isDraining;
     partition.entries.add(entry); // first, lest the partition close with the worker that it moves from
     if (known !== undefined) this.#removeEntry(known);
     this.#entries.set(workerKey(settings.workerId), entry);
@@ -200,16 +214,20 @@ export class WorkerCatalog {
     const { partition } = entry;
     const gone = partition.alignRows(entry);
     partition.refresh();
-    for (const row of gone) this.#listener.onRankGone(row, false);
+    if (gone.length > 0) this.#listener.onRanksGone(gone);
     for (const row of entry.rows) this.#listener.onRankSettled(row);
   }
 
   #removeEntry(entry: WorkerEntry): void {
     const { partition, rows } = entry;
-    this.#entries.delete(workerKey(entry.settings.workerId));
+    const { workerId } = entry.settings;
+    this.#entries.delete(workerKey(workerId));
     partition.removeEntry(entry);
-    for (const row of rows) this.#listener.onRankGone(row, true);
-    if (partition.entries.size === 0) this.#closePartition(partition);
+    try {
+      this.#listener.onWorkerGone(workerId, rows);
+    } finally {
+      if (partition.entries.size === 0) this.#closePartition(partition); // also where a policy has thrown
+    }
   }
 
   #openPartition({ modelName, routingGroup }: RoutingPartition): Partition {

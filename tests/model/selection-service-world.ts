@@ -206,7 +206,7 @@ export class World {
     if (!isPending) {
       if (known === undefined) refusal = "UNKNOWN_SELECTION";
       else if (known.model !== model) refusal = "BOOKING_CONFLICT";
-    } else if (!this.#isChoosable(selection.worker, selection.rank, model)) refusal = "UNKNOWN_WORKER";
+    } else if (!this.#isReachable({ ...selection, model }, known)) refusal = "UNKNOWN_WORKER";
     else if (known !== undefined)
       refusal = this.#isSame(known, { ...selection, model }) ? undefined : "BOOKING_CONFLICT";
     else if (this.#bookings.size >= BOOKINGS_MAX) refusal = "BOOKINGS_FULL";
@@ -224,7 +224,7 @@ export class World {
     const wanted = { ...step, worker: `w${step.worker}`, model };
     const known = this.#bookings.get(`${step.id}`);
     let refusal: string | undefined;
-    if (!this.#isChoosable(wanted.worker, step.rank, model)) refusal = "UNKNOWN_WORKER";
+    if (!this.#isReachable(wanted, known)) refusal = "UNKNOWN_WORKER";
     else if (known !== undefined) refusal = this.#isSame(known, wanted) ? undefined : "BOOKING_CONFLICT";
     else if (this.#bookings.size >= BOOKINGS_MAX) refusal = "BOOKINGS_FULL";
     const booking = this.#throws(
@@ -338,6 +338,15 @@ export class World {
   #isChoosable(worker: string, rank: number, model: string): boolean {
     const known = this.#workers.get(worker);
     return known !== undefined && known.model === model && rank < known.ranks && !known.draining;
+  }
+
+  /** Whether a worker can be booked on, or has the booking already and drains. */
+  #isReachable(
+    { worker, rank, model }: Pick<ModelBooking, "worker" | "rank" | "model">,
+    known: ModelBooking | undefined,
+  ): boolean {
+    const isBooked = known?.worker === worker && known.rank === rank && known.model === model;
+    return isBooked || this.#isChoosable(worker, rank, model);
   }
 
   #requireChoosable(worker: string, rank: number, model: string): void {

@@ -176,6 +176,23 @@ describe("a worker that is drained", () => {
     stage.add("a");
     expect(service.select({ tokenIds: prompt(2) }).worker.workerId).toBe("a");
   });
+
+  test.each([{ modelName: "m" }, { blockSize: 8 }, { weight: 2 }])(
+    "goes on draining when it is changed: %o",
+    (update) => {
+      const { service } = new SelectionStage().add("a");
+      service.workers.drain("a");
+      expect(service.workers.update("a", update).lifecycle).toBe("draining");
+      expect(service.stats().schedulableRanks).toBe(0);
+    },
+  );
+
+  test("goes on draining when it is refused", () => {
+    const { service } = new SelectionStage({ maxPartitions: 1 }).add("a");
+    service.workers.drain("a");
+    expect(() => service.workers.add({ workerId: "a", modelName: "m" })).toThrow(code("KVROUTE_CATALOG_FULL", 429));
+    expect(service.workers.get("a")?.lifecycle).toBe("draining");
+  });
 });
 
 describe("a worker that is removed", () => {

@@ -108,9 +108,10 @@ export class BookingTable {
     this.#leases.delete(booking);
   }
 
-  /** Lists the bookings on a row. */
-  on(row: WorkerRow): LiveBooking[] {
-    return [...this.#byId.values()].filter(({ inputs }) => inputs.row === row);
+  /** Lists the bookings on some rows. */
+  on(rows: readonly WorkerRow[]): LiveBooking[] {
+    const wanted = new Set(rows);
+    return [...this.#byId.values()].filter(({ inputs }) => wanted.has(inputs.row));
   }
 
   #lease(booking: LiveBooking, nowMs: number): void {

@@ -30,6 +30,11 @@ export class LearntSizes {
     this.#limit(row, totalKvBlocks);
   }
 
+  /** Gives a rank that has gone as much room as any: if it comes back, nothing has been learnt of it. */
+  forget(row: WorkerRow): void {
+    if (row.indexLimit !== undefined) this.#limit(row, this.#index.maxEntriesPerWorker);
+  }
+
   /**
    * Compares what was predicted of a request with what its engine reports. Where the worker held less, its part of the index
    * shrinks by 2 %, where it held more, it grows. One block is no difference: engines compute the last one again.

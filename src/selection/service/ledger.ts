@@ -18,6 +18,8 @@ export interface LedgerParts {
 export class Ledger {
   readonly #parts: LedgerParts;
   readonly #bookings: BookingTable;
+  /** Has ended, and nobody has been told yet. */
+  #untold: Expired[] = [];
   #expired = 0;
   #lost = 0;
 
@@ -104,27 +106,42 @@ export class Ledger {
       ended.push(this.#lose(oldest, "lease-expired", nowMs));
       ({ oldest } = this.#bookings);
     }
-    this.#report(ended);
+    this.tell();
     return ended;
   }
 
-  /** Ends all bookings on a rank that has gone. */
-  forget(row: WorkerRow, nowMs: number): void {
-    const ended = this.#bookings.on(row).map((booking) => {
+  /** Ends all bookings on ranks that have gone. `tell` says so, when the catalog has done with them. */
+  forget(rows: readonly WorkerRow[], nowMs: number): void {
+    for (const booking of this.#bookings.on(rows)) {
       this.#lost++;
-      return this.#lose(booking, "worker-removed", nowMs);
-    });
-    this.#report(ended);
+      this.#lose(booking, "worker-removed", nowMs);
+    }
+  }
+
+  /**
+   * Tells of all bookings that have ended since the last time. Whoever is told may call the service again; what it throws is
+   * reported as uncaught, and hinders neither the others nor the call that came upon the end.
+   */
+  tell(): void {
+    const { onExpired } = this.#parts;
+    const untold = this.#untold;
+    this.#untold = [];
+    if (onExpired === undefined) return;
+    for (const ended of untold) {
+      try {
+        onExpired(ended);
+      } catch (error) {
+        queueMicrotask(() => {
+          throw error;
+        });
+      }
+    }
   }
 
   #lose(booking: LiveBooking, reason: BookingEnd, nowMs: number): Expired {
     this.end(booking, nowMs);
-    return { selectionId: booking.selectionId, worker: booking.inputs.row.worker, reason };
-  }
-
-  // Only when all of them have ended: whoever is told may call the service again.
-  #report(ended: readonly Expired[]): void {
-    const { onExpired } = this.#parts;
-    if (onExpired !== undefined) for (const expired of ended) onExpired(expired);
+    const ended = { selectionId: booking.selectionId, worker: booking.inputs.row.worker, reason };
+    this.#untold.push(ended);
+    return ended;
   }
 }

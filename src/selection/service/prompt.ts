@@ -12,6 +12,8 @@ export interface ResolvedPrompt {
 
 /** Blocks of a prompt: what is hashed, looked up and booked at once stays within bounds. */
 export const PROMPT_BLOCKS_MAX = 262_144;
+/** Tokens of a prompt: the sums over as many bookings as there can be stay exact, so that they return to zero. */
+export const PROMPT_TOKENS_MAX = 2 ** 29;
 const HASH_MAX = 0xffff_ffff_ffff_ffffn;
 const TOKEN_MAX = 0xffff_ffff;
 
@@ -27,6 +29,7 @@ export function resolvePrompt(prompt: Prompt, blockSize: number): ResolvedPrompt
   if (cacheSalt !== undefined) checkName(cacheSalt, "cacheSalt");
   if (tokenIds === undefined) return resolveHashes(prompt);
   const tokens = tokensOf(tokenIds);
+  checkWhole(tokens.length, "the tokens of the prompt", 0, PROMPT_TOKENS_MAX);
   checkBlocks(Math.floor(tokens.length / blockSize));
   const sequenceHashes = hashSequence(tokens, { blockSize, loraName, cacheSalt });
   return { sequenceHashes, promptTokens: tokens.length };
@@ -42,7 +45,7 @@ function resolveHashes({ sequenceHashes, islTokens }: Prompt): ResolvedPrompt {
     );
   }
   checkBlocks(sequenceHashes.length);
-  checkWhole(islTokens, "islTokens", 1, Number.MAX_SAFE_INTEGER);
+  checkWhole(islTokens, "islTokens", 1, PROMPT_TOKENS_MAX);
   if (sequenceHashes instanceof BigUint64Array) {
     return { sequenceHashes: sequenceHashes.slice(), promptTokens: islTokens as number };
   }

@@ -4,18 +4,22 @@ import type { PendingSelection, RoutingPartition } from "../cache/types.js";
 import type { SelectionCache } from "../cache.js";
 import { checkName, checkWhole } from "../catalog/registration.js";
 import type { WorkerCatalog, WorkerRow } from "../workers.js";
-import type { BookingInputs } from "./bookings.js";
+import type { BookingInputs, LiveBooking } from "./bookings.js";
 import { blockSizeOf, type Decider, prefillTokensOf } from "./decide.js";
 import type { Ledger } from "./ledger.js";
-import { resolvePrompt } from "./prompt.js";
+import { PROMPT_TOKENS_MAX, resolvePrompt } from "./prompt.js";
 import type { Booking, PartitionRequest, ReserveRequest } from "./types.js";
 
 /** A selection as the service keeps it, with what booking it takes besides. */
 export interface KeptSelection extends PendingSelection {
+  readonly row: WorkerRow;
   readonly overlapBlocks: number;
   readonly session?: string | undefined;
   readonly tenant: string;
 }
+
+/** A selection of the service, or one that its caller put into the cache. */
+type Selected = PendingSelection & Partial<KeptSelection>;
 
 /** What reserving takes. */
 export interface ReserverParts {
@@ -45,12 +49,9 @@ export class Reserver {
       if (known === undefined) throw new UnknownSelectionError(selectionId);
       return ledger.again(known, { ...known.inputs, partition: this.#parts.workers.partition(names) }, nowMs);
     }
-    const selection = pending.selection as KeptSelection; // the service inserts no others
-    const row = this.#rowOf(names, selection.worker);
-    const booking =
-      known === undefined
-        ? ledger.book(selectionId, inputsOf(selection, row), nowMs)
-        : ledger.again(known, inputsOf(selection, row), nowMs);
+    const row = this.#rowOf(names, pending.selection.worker, known);
+    const inputs = inputsOf(this.#refreshed(pending.selection, row, nowMs), row);
+    const booking = known === undefined ? ledger.book(selectionId, inputs, nowMs) : ledger.again(known, inputs, nowMs);
     cache.remove(names, selectionId, pending.generation); // a newer selection stays
     return booking;
   }
@@ -60,7 +61,8 @@ export class Reserver {
     const { cache, ledger, decider } = this.#parts;
     const { selectionId, expectedOutputTokens, effectivePrefillTokens: stated, session, tenant = "" } = request;
     const names = namesOf(request);
-    const row = this.#rowOf(names, worker);
+    const known = ledger.find(selectionId);
+    const row = this.#rowOf(names, worker, known);
     const { partition } = row.entry;
     const blockSize = blockSizeOf(partition);
     const prompt = resolvePrompt(request, blockSize);
@@ -79,24 +81,45 @@ export class Reserver {
       expectedOutputTokens,
       session,
       tenant,
-      overlapBlocks: Math.min(sequenceHashes.length, Math.floor((promptTokens - computed) / blockSize)),
+      overlapBlocks: overlapBlocksOf(sequenceHashes.length, promptTokens - computed, blockSize),
     };
-    const known = ledger.find(selectionId);
     const booking = known === undefined ? ledger.book(selectionId, inputs, nowMs) : ledger.again(known, inputs, nowMs);
     cache.discard(names, selectionId);
     return booking;
   }
 
-  /** The row of a worker that can still be chosen. */
-  #rowOf(names: RoutingPartition, worker: WorkerWithDpRank): WorkerRow {
+  /** A selection as it is for its worker now: one that was removed and came back holds nothing of what it held then. */
+  #refreshed(selection: Selected, row: WorkerRow, nowMs: number): Selected {
+    if (selection.row === undefined) checkForeign(selection);
+    if (selection.row === undefined || selection.row === row) return selection;
+    const { partition } = row.entry;
+    const blockSize = blockSizeOf(partition);
+    if (selection.row.entry.settings.blockSize !== blockSize) {
+      throw new UnknownWorkerError(
+        `${row.worker.workerId}`,
+        `has had another blockSize, ${blockSize}, since it was selected`,
+      );
+    }
+    const { sequenceHashes, islTokens } = selection;
+    this.#parts.decider.consider(partition, { sequenceHashes, promptTokens: islTokens }, nowMs);
+    const { overlapBlocks } = row;
+    return {
+      ...selection,
+      overlapBlocks,
+      effectivePrefillTokens: prefillTokensOf(islTokens, overlapBlocks, blockSize),
+    };
+  }
+
+  /** The row of a worker that can still be chosen, or that has the booking already. */
+  #rowOf(names: RoutingPartition, worker: WorkerWithDpRank, known: LiveBooking | undefined): WorkerRow {
     const row = this.#parts.workers.rowOf(worker);
     const { settings, isSchedulable } = row.entry;
     if (settings.modelName !== names.modelName || settings.routingGroup !== names.routingGroup) {
       const where = `model "${names.modelName}" in group "${names.routingGroup}"`;
       throw new UnknownWorkerError(`${worker.workerId}`, `does not serve ${where}`);
     }
-    if (!isSchedulable) throw new UnknownWorkerError(`${worker.workerId}`, "cannot be chosen any more");
-    return row;
+    if (isSchedulable || known?.inputs.row === row) return row;
+    throw new UnknownWorkerError(`${worker.workerId}`, "cannot be chosen any more");
   }
 }
 
@@ -108,11 +131,14 @@ export function namesOf({ modelName = "default", routingGroup = "default" }: Par
 }
 
 /** Makes the inputs of a booking from a selection. */
-export function inputsOf(selection: KeptSelection, row: WorkerRow): BookingInputs {
+export function inputsOf(selection: Selected, row: WorkerRow): BookingInputs {
   const { sequenceHashes, islTokens, effectivePrefillTokens, trackPrefillTokens } = selection;
-  const { expectedOutputTokens, session, tenant, overlapBlocks } = selection;
+  const { expectedOutputTokens, session, tenant = "" } = selection;
+  const { partition } = row.entry;
+  const cachedTokens = islTokens - effectivePrefillTokens;
+  const { overlapBlocks = overlapBlocksOf(sequenceHashes.length, cachedTokens, blockSizeOf(partition)) } = selection;
   return {
-    partition: row.entry.partition,
+    partition,
     row,
     sequenceHashes: sequenceHashes.slice(), // the caller of select has them as well, and may write to them
     islTokens,
@@ -125,7 +151,24 @@ export function inputsOf(selection: KeptSelection, row: WorkerRow): BookingInput
   };
 }
 
-function checkCounts({ expectedOutputTokens, effectivePrefillTokens }: ReserveRequest, promptTokens: number): void {
+/** Checks the numbers of a selection that the service has not made. The cache has checked the rest. */
+function checkForeign(selection: PendingSelection): void {
+  checkWhole(selection.islTokens, "islTokens", 1, PROMPT_TOKENS_MAX);
+  checkCounts(selection, selection.islTokens);
+}
+
+/** Whole blocks among the cached tokens of a prompt of so many blocks. */
+function overlapBlocksOf(blocks: number, cachedTokens: number, blockSize: number): number {
+  return Math.min(blocks, Math.floor(cachedTokens / blockSize));
+}
+
+function checkCounts(
+  {
+    expectedOutputTokens,
+    effectivePrefillTokens,
+  }: Pick<ReserveRequest, "expectedOutputTokens" | "effectivePrefillTokens">,
+  promptTokens: number,
+): void {
   if (expectedOutputTokens !== undefined) {
     checkWhole(expectedOutputTokens, "expectedOutputTokens", 0, Number.MAX_SAFE_INTEGER);
   }

@@ -15,7 +15,7 @@ export interface Prompt {
   readonly tokenIds?: Uint32Array | readonly number[] | undefined;
   /** One hash per full block, root first, as `hashTokens` gives them. Needs `islTokens`. */
   readonly sequenceHashes?: BigUint64Array | readonly bigint[] | undefined;
-  /** Tokens of the prompt, above 0. */
+  /** Tokens of the prompt, 1 to 536,870,912. */
   readonly islTokens?: number | undefined;
   /** The adapter; its name goes into the hashes. */
   readonly loraName?: string | undefined;
