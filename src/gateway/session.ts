@@ -7,7 +7,10 @@ export interface Session {
   readonly source: string;
 }
 
-/** Headers by which clients and other gateways name sessions, in the order in which they are believed. */
+/**
+ * Headers by which clients and other gateways name sessions, in the order in which they are believed. `x-request-id` is not
+ * among them: it would make each request a session of its own.
+ */
 export const SESSION_HEADERS = [
   "x-session-affinity",
   "x-session-id",
@@ -22,7 +25,7 @@ export const SESSION_HEADERS = [
 
 const BAGGAGE = "baggage";
 const BAGGAGE_KEY = "session.id";
-/** Names each request, not a session, and is not asked. */
+
 const CREDENTIALS = ["authorization", "x-api-key", "api-key"];
 
 /**
@@ -93,8 +96,7 @@ function membersOf(baggage: string | null): readonly string[] {
 }
 
 function isSessionMember(member: string): boolean {
-  const name = member.split("=", 1)[0] as string;
-  return name.trim() === BAGGAGE_KEY;
+  return member.includes("=") && member.slice(0, member.indexOf("=")).trim() === BAGGAGE_KEY;
 }
 
 function sessionIn(member: string): string {
