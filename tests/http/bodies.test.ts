@@ -154,3 +154,60 @@ test("the limit can be set, and counts bytes", async () => {
   expect((await send("POST", "/select", '{"token_ids":[1,2]  }')).status).toBe(413);
   expect((await send("POST", "/select", '{"x":"ääääääää"}')).status).toBe(413);
 });
+
+describe("8 MiB of nothing but mistakes are refused at the first of them:", () => {
+  const { send } = new ApiStage();
+  const fill = (open: string, item: (at: number) => string, close: string) => {
+    const items: string[] = [];
+    for (let length = 0; length < BODY_BYTES_DEFAULT - 100; length += (items.at(-1)?.length ?? 0) + 1) {
+      items.push(item(items.length));
+    }
+    return open + items.join() + close;
+  };
+
+  test.each([
+    ["token_ids", "/select", fill('{"token_ids":[', () => "{}", "]}"), /^Expected token_ids\[0\] /],
+    [
+      "sequence_hashes",
+      "/select",
+      fill('{"sequence_hashes":[', () => "{}", "]}"),
+      /^Expected sequence_hashes to be a list of at most /,
+    ],
+    [
+      "allowed_worker_ids",
+      "/select",
+      fill('{"allowed_worker_ids":[', () => "-1", "]}"),
+      /^Expected allowed_worker_ids to be a list of at most /,
+    ],
+    [
+      "required_taints",
+      "/select",
+      fill('{"routing_constraints":{"required_taints":[', () => "1", "]}}"),
+      /required_taints to be a list of at most 64/,
+    ],
+    [
+      "preferred_taints",
+      "/select",
+      fill('{"routing_constraints":{"preferred_taints":{', (at) => `"${at}":[]`, "}}}"),
+      /preferred_taints to be an object of at most 64/,
+    ],
+    [
+      "topology_domains",
+      "/workers",
+      fill('{"worker_id":1,"topology_domains":{', (at) => `"${at}":1`, "}}"),
+      /^Expected topology_domains to be an object of at most 1024/,
+    ],
+    [
+      "block_mm_infos",
+      "/select",
+      fill('{"block_mm_infos":[', () => "{}", "]}"),
+      /^Expected block_mm_infos to be absent/,
+    ],
+  ])("%s", async (_, path, raw, sentence) => {
+    const before = process.memoryUsage().heapUsed;
+    const reply = await send("POST", path, raw);
+    expectError(reply, 400, "KVROUTE_HTTP_FIELD");
+    expect(reply.body.error).toMatch(sentence);
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(400 * 2 ** 20); // an issue a mistake would take more
+  });
+});

@@ -134,7 +134,7 @@ export const selects: Case[] = [
     { ...PROMPT, pinned_worker: { worker_id: 1, dp_rank: -1 } },
     `Expected pinned_worker.dp_rank to be ${U32}, got the number -1.`,
   ],
-  [{ ...PROMPT, allowed_worker_ids: 1 }, "Expected allowed_worker_ids to be a list, got the number 1."],
+  [{ ...PROMPT, allowed_worker_ids: 1 }, `Expected allowed_worker_ids to be a list, each ${ID}, got the number 1.`],
   [{ ...PROMPT, allowed_worker_ids: [1, -1] }, `Expected allowed_worker_ids[1] to be ${ID}, got the number -1.`],
   [
     { ...PROMPT, allowed_worker_ids: new Array(65_537).fill(1) },

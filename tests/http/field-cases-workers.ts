@@ -28,7 +28,7 @@ export const updates: Case[] = [
   ],
   [{ total_kv_blocks: big }, `Expected total_kv_blocks to be a whole number from 1 to ${SAFE}, got the number ${big}.`],
   [{ is_eagle: true }, "Expected is_eagle to be false, as Eagle's windows are not hashed here, got the boolean true."],
-  [{ taints: { a: 1 } }, "Expected taints to be a list, got an object."],
+  [{ taints: { a: 1 } }, `Expected taints to be a list, each ${NAME}, got an object.`],
   [{ taints: ["a", LONG] }, `Expected taints[1] to be ${NAME}, got ${cut}.`],
   [{ taints: new Array(65).fill("a") }, "Expected taints to be a list of at most 64, got a list of 65."],
   [{ weight: 0 }, "Expected weight to be a finite number above 0, got the number 0."],

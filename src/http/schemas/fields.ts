@@ -1,12 +1,14 @@
 import * as z from "zod";
 import type { WorkerId } from "../../core/keys.js";
-import { NAME_LENGTH_MAX } from "../../selection/catalog/registration.js";
+import { DATA_PARALLEL_SIZE_MAX, NAME_LENGTH_MAX, TAINTS_MAX } from "../../selection/catalog/registration.js";
 
 // The kinds of fields. The message of a check says what the field is expected to be; `checked` makes the sentence. What a
 // schema cannot tell of itself, its `meta` puts into the OpenAPI document.
 
 const U32_MAX = 0xffff_ffff;
 const U64_MAX = 0xffff_ffff_ffff_ffffn;
+/** Entries of a map: one a rank. */
+const MAP_ENTRIES_MAX = DATA_PARALLEL_SIZE_MAX;
 const I64_MIN = -(2n ** 63n);
 const I64_MAX = 2n ** 63n - 1n;
 
@@ -20,27 +22,24 @@ export const whole = (least: number, most: number = Number.MAX_SAFE_INTEGER) =>
 
 export const rank = whole(0, U32_MAX);
 
+const isNumber = (value: unknown) =>
+  (typeof value === "number" || typeof value === "bigint") && Number.isFinite(Number(value));
+
 /** A number, of which digits beyond a double do not count. */
 export const finite = (phrase = "a finite number", isIn: (value: number) => boolean = () => true) =>
   z
-    .custom<number | bigint>(
-      (value) =>
-        (typeof value === "number" || typeof value === "bigint") &&
-        Number.isFinite(Number(value)) &&
-        isIn(Number(value)),
-      { error: phrase },
-    )
+    .custom<number | bigint>((value) => isNumber(value) && isIn(Number(value)), { error: phrase })
     .meta({ type: "number" })
     .transform(Number);
 
 export const flag = z.boolean({ error: "true or false" });
 
+const NAME = `a string of at most ${NAME_LENGTH_MAX} characters`;
+const nameSchema = { type: "string", maxLength: NAME_LENGTH_MAX } as const;
+const isName = (value: unknown) => typeof value === "string" && value.length <= NAME_LENGTH_MAX;
+
 /** A text that is not endless. */
-export const name = z
-  .custom<string>((value) => typeof value === "string" && value.length <= NAME_LENGTH_MAX, {
-    error: `a string of at most ${NAME_LENGTH_MAX} characters`,
-  })
-  .meta({ type: "string", maxLength: NAME_LENGTH_MAX });
+export const name = z.custom<string>(isName, { error: NAME }).meta(nameSchema);
 
 /** A name that can stand in a path: "." and ".." would lead elsewhere, and half a character cannot be written in UTF-8. */
 function isSegment(value: unknown): boolean {
@@ -55,67 +54,94 @@ export const selectionId = z.custom<string>(isSegment, { error: SEGMENT }).meta(
 const isU64 = (value: unknown) =>
   typeof value === "bigint" ? value >= 0n && value <= U64_MAX : Number.isSafeInteger(value) && (value as number) >= 0;
 
-export const workerId = z
-  .custom<WorkerId>((value) => isU64(value) || isSegment(value), {
-    error: `a whole number from 0 to ${U64_MAX}, or ${SEGMENT}`,
-  })
-  .meta({ anyOf: [{ type: "integer", format: "uint64", minimum: 0 }, segmentSchema] });
+const WORKER_ID = `a whole number from 0 to ${U64_MAX}, or ${SEGMENT}`;
+const isWorkerId = (value: unknown) => isU64(value) || isSegment(value);
+const workerIdSchema = { anyOf: [{ type: "integer", format: "uint64", minimum: 0 }, segmentSchema] };
 
+export const workerId = z.custom<WorkerId>(isWorkerId, { error: WORKER_ID }).meta(workerIdSchema);
+
+const I64 = `a whole number from ${I64_MIN} to ${I64_MAX}`;
+const hashSchema = { type: "integer", format: "int64" } as const;
 const isI64 = (value: unknown) =>
   typeof value === "bigint" ? value >= I64_MIN && value <= I64_MAX : Number.isSafeInteger(value);
 
 /** Bits of a hash as the wire has them: a signed integer. */
-export const hash = z
-  .custom<number | bigint>(isI64, { error: `a whole number from ${I64_MIN} to ${I64_MAX}` })
-  .meta({ type: "integer", format: "int64" });
+export const hash = z.custom<number | bigint>(isI64, { error: I64 }).meta(hashSchema);
 
-/** Where a list is wrong, and what is expected there. */
-type ListFault = { readonly path: readonly number[]; readonly phrase: string } | undefined;
+/** What items are: a test, what it expects, and how the OpenAPI document says it. */
+interface Kind {
+  readonly is: (value: unknown) => boolean;
+  readonly phrase: string;
+  readonly schema: Record<string, unknown>;
+}
 
-// Item by item through a schema takes thirty times as long, and prompts have a million tokens.
-function list(fault: (value: unknown) => ListFault, schema: Record<string, unknown>) {
+const NAMES: Kind = { is: isName, phrase: NAME, schema: nameSchema };
+const WORKER_IDS: Kind = { is: isWorkerId, phrase: WORKER_ID, schema: workerIdSchema };
+const HASHES: Kind = { is: isI64, phrase: I64, schema: hashSchema };
+const NUMBERS: Kind = { is: isNumber, phrase: "a finite number", schema: { type: "number" } };
+const TOKENS: Kind = {
+  is: (value) => Number.isInteger(value) && (value as number) >= 0 && (value as number) <= U32_MAX,
+  phrase: `a whole number from 0 to ${U32_MAX}`,
+  schema: { type: "integer", format: "int64", minimum: 0, maximum: U32_MAX },
+};
+
+/** Where something is wrong, and what is expected there. */
+type Fault = { readonly path: PropertyKey[]; readonly phrase: string } | undefined;
+
+// Through a schema, items take thirty times as long, and a body of mistakes a gigabyte: here the first of them ends it.
+function scanned(fault: (value: unknown) => Fault, schema: Record<string, unknown>) {
   return z
     .unknown()
-    .check((context) => {
-      const found = fault(context.value);
-      if (found === undefined) return;
-      context.issues.push({ code: "custom", input: context.value, path: [...found.path], message: found.phrase });
+    .check(({ value, issues }) => {
+      const found = fault(value);
+      if (found !== undefined) issues.push({ code: "custom", input: value, path: found.path, message: found.phrase });
     })
-    .meta({ type: "array", ...schema });
+    .meta(schema);
 }
 
-function faultOf(value: unknown, what: string, isItem: (item: unknown) => boolean, most: number): ListFault {
-  if (!Array.isArray(value)) return { path: [], phrase: `a list, each ${what}` };
-  if (value.length > most) return { path: [], phrase: `a list of at most ${most}` };
-  const at = value.findIndex((item) => !isItem(item));
-  return at < 0 ? undefined : { path: [at], phrase: what };
+function list({ is, phrase, schema }: Kind, most = Number.POSITIVE_INFINITY) {
+  const limit = most === Number.POSITIVE_INFINITY ? {} : { maxItems: most };
+  const fault = (value: unknown): Fault => {
+    if (!Array.isArray(value)) return { path: [], phrase: `a list, each ${phrase}` };
+    if (value.length > most) return { path: [], phrase: `a list of at most ${most}` };
+    const at = value.findIndex((item) => !is(item));
+    return at < 0 ? undefined : { path: [at], phrase };
+  };
+  return scanned(fault, { type: "array", items: schema, ...limit });
 }
 
-const isU32 = (value: unknown) => Number.isInteger(value) && (value as number) >= 0 && (value as number) <= U32_MAX;
+function map({ is, phrase, schema }: Kind, most: number, what: string) {
+  const fault = (value: unknown): Fault => {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return { path: [], phrase: "an object" };
+    const entries = Object.entries(value);
+    if (entries.length > most) return { path: [], phrase: `an object of at most ${most} ${what}` };
+    const wrong = entries.find(([, item]) => !is(item));
+    return wrong === undefined ? undefined : { path: [wrong[0]], phrase };
+  };
+  return scanned(fault, { type: "object", additionalProperties: schema, maxProperties: most });
+}
 
-export const tokenIds = list(
-  (value) => faultOf(value, `a whole number from 0 to ${U32_MAX}`, isU32, Number.POSITIVE_INFINITY),
-  { items: { type: "integer", format: "int64", minimum: 0, maximum: U32_MAX } },
-).transform((value) => Uint32Array.from(value as number[]));
+export const tokenIds = list(TOKENS).transform((value) => Uint32Array.from(value as number[]));
 
 /** Hashes of blocks, at most so many. */
 export const hashes = (most: number) =>
-  list((value) => faultOf(value, `a whole number from ${I64_MIN} to ${I64_MAX}`, isI64, most), {
-    items: { type: "integer", format: "int64" },
-    maxItems: most,
-  }).transform((value) =>
+  list(HASHES, most).transform((value) =>
     BigUint64Array.from(value as (number | bigint)[], (bits) => BigInt.asUintN(64, BigInt(bits))),
   );
 
-/** A list, with a limit. */
-export const listOf = <Item extends z.ZodType>(item: Item, most: number) =>
-  z.array(item, { error: "a list" }).max(most, { error: `a list of at most ${most}` });
+export const namesUpTo = (most: number) => list(NAMES, most).transform((value) => value as string[]);
+export const workerIdsUpTo = (most: number) => list(WORKER_IDS, most).transform((value) => value as WorkerId[]);
+
+/** Names by name. */
+export const nameMap = map(NAMES, MAP_ENTRIES_MAX, "entries").transform((value) => value as Record<string, string>);
+
+/** Weights of taints. */
+export const taintWeights = map(NUMBERS, TAINTS_MAX, "taints").transform((value) =>
+  Object.fromEntries(Object.entries(value as object).map(([taint, weight]) => [taint, Number(weight)])),
+);
 
 /** An object, of whose keys those that nobody knows are passed over. */
 export const object = <Shape extends z.ZodRawShape>(shape: Shape) => z.object(shape, { error: "an object" });
-
-/** An object whose keys are names. */
-export const mapOf = <Value extends z.ZodType>(value: Value) => z.record(z.string(), value, { error: "an object" });
 
 /** A field that may be absent; `null` is the same. */
 export const optional = <Field extends z.ZodType>(field: Field) =>

@@ -5,16 +5,17 @@ import type { RoutingConstraints, SelectRequest } from "../../selection/service.
 import {
   finite,
   flag,
-  listOf,
-  mapOf,
   name,
+  namesUpTo,
   object,
   optional,
   rank,
   selectionId,
+  taintWeights,
   unsupported,
   whole,
   workerId,
+  workerIdsUpTo,
 } from "./fields.js";
 import { checkPrompt, partitionFields, promptFields, promptOf } from "./prompt.js";
 
@@ -42,10 +43,6 @@ const sessionContext = object({
   ),
 });
 
-const preferredTaints = mapOf(finite()).refine((taints) => Object.keys(taints).length <= TAINTS_MAX, {
-  error: `an object of at most ${TAINTS_MAX} taints`,
-});
-
 /** The fields of a session, those beyond Dynamo's included. */
 export const sessionFields = {
   session_id: optional(name),
@@ -64,11 +61,11 @@ const selectFields = {
   strict_priority: optional(whole(0)),
   affinity_target: unsupported("a request is bound to a worker by pinned_worker or session_id"),
   pinned_worker: optional(object({ worker_id: workerId, dp_rank: optional(rank) })),
-  allowed_worker_ids: optional(listOf(workerId, ALLOWED_WORKERS_MAX)),
+  allowed_worker_ids: optional(workerIdsUpTo(ALLOWED_WORKERS_MAX)),
   routing_constraints: optional(
     object({
-      required_taints: optional(listOf(name, TAINTS_MAX)),
-      preferred_taints: optional(preferredTaints),
+      required_taints: optional(namesUpTo(TAINTS_MAX)),
+      preferred_taints: optional(taintWeights),
     }),
   ),
   affinity_key: optional(name),

@@ -5,20 +5,20 @@ import {
   TAINTS_MAX,
   type WorkerUpdate,
 } from "../../selection/catalog/registration.js";
-import { finite, flag, listOf, mapOf, name, object, optional, rank, whole, workerId } from "./fields.js";
+import { finite, flag, name, nameMap, namesUpTo, object, optional, rank, whole, workerId } from "./fields.js";
 
 /** What this service does without: it is checked, and not kept. */
 const unusedFields = {
   kv_events_endpoint: optional(name),
-  kv_events_endpoints: optional(mapOf(name)),
+  kv_events_endpoints: optional(nameMap),
   replay_endpoint: optional(name),
   stable_routing_id: optional(name),
-  topology_domains: optional(mapOf(name)),
+  topology_domains: optional(nameMap),
   kv_transfer_domain: optional(name),
   kv_transfer_enforcement: optional(z.enum(["required", "preferred"], { error: "one of required and preferred" })),
   kv_transfer_preferred_weight: optional(finite()),
   router_hint_worker_type: optional(name),
-  router_hint_source_control_endpoints: optional(mapOf(name)),
+  router_hint_source_control_endpoints: optional(nameMap),
 };
 
 const updateFields = {
@@ -31,7 +31,7 @@ const updateFields = {
   max_num_batched_tokens: optional(whole(1)),
   total_kv_blocks: optional(whole(1)),
   is_eagle: optional(flag.refine((isEagle) => !isEagle, { error: "false, as Eagle's windows are not hashed here" })),
-  taints: optional(listOf(name, TAINTS_MAX)),
+  taints: optional(namesUpTo(TAINTS_MAX)),
   weight: optional(finite("a finite number above 0", (value) => value > 0)),
   ...unusedFields,
 };
