@@ -147,9 +147,7 @@ export class DecodeWorker {
       const maxNewTokens = this.#readRequest(envelope);
       if (cache?.payload === undefined || cache.announcedBytes === undefined)
         throw new GivenUp("kvMissing", "There is no KV cache for the request: none came whole, or it was dropped.");
-      const job = new DecodeJob(this.#clock, key, cache, cache.payload, maxNewTokens);
-      if (!this.#shop.jobs.add(job)) throw new GivenUp("busy", `${this.#limits.maxWaiting} requests wait already.`);
-      this.#shop.pending.take(key); // what it holds is the job's now
+      this.#shop.begin(new DecodeJob(this.#clock, key, cache, cache.payload, maxNewTokens));
     } catch (error) {
       this.#shop.refuse(key, envelope, envelope.router, error instanceof GivenUp ? error : badMessage(error));
     }
@@ -171,7 +169,7 @@ export class DecodeWorker {
     let lastToken = 0n;
     for (let step = 0; step < maxNewTokens; step++) {
       const result = this.#decodeStep(job.kv, lastToken, position++, signal);
-      const token = this.#read(job, result instanceof Promise ? await result : (result as DecodeStep));
+      const token = typeof result === "bigint" ? result : this.#read(job, await result);
       signal.throwIfAborted();
       await this.#shop.answer(job, TAGS.decodedToken, protocol.encodeDecodedToken({ requestId, tokenId: token }));
       if (token === DONE_SENTINEL || token === EOS_TOKEN) break;

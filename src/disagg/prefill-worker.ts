@@ -118,9 +118,7 @@ export class PrefillWorker {
       const text = `Expected a prompt of ${request.seqLen} tokens, as its request says, got ${prompt.length}.`;
       throw new GivenUp("badMessage", text);
     }
-    const job = new PrefillJob(this.#clock, key, half, prompt, request.decodeRank);
-    if (!this.#shop.jobs.add(job)) throw new GivenUp("busy", `${this.#limits.maxWaiting} requests wait already.`);
-    this.#shop.pending.take(key); // what it holds is the job's now
+    this.#shop.begin(new PrefillJob(this.#clock, key, half, prompt, request.decodeRank));
   }
 
   async #work(job: PrefillJob): Promise<boolean> {

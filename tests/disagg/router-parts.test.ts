@@ -156,9 +156,10 @@ test("a memory of keys keeps the last so many, in the order in which they were p
       const memory = new Remembered(2);
       let naive: string[] = [];
       for (const key of keys) {
-        memory.add(key);
+        memory.add(key, key.endsWith("a"));
         naive = [...naive.filter((other) => other !== key), key].slice(-2);
         for (const other of ["1:a", "1:b", "2:a", "2:b"]) expect(memory.has(other)).toBe(naive.includes(other));
+        expect(memory.isKnown(key)).toBe(key.endsWith("a"));
       }
       memory.forget((key) => key.startsWith("1:"));
       for (const other of ["1:a", "2:a", "2:b"]) {

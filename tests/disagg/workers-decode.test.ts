@@ -41,8 +41,9 @@ describe("a KV cache", () => {
     expect(stage.worker.stats()).toMatchObject({ expired: 1 });
     expectIdle(stage.worker);
     await stage.askDecode(1n, 1);
-    expect(stage.router.heard).toEqual([]); // it was given up long ago, and the router as well
-    expect(stage.worker.stats().strays).toBe(1);
+    await stage.askDecode(1n, 1);
+    expect(stage.router.errors).toEqual([kvMissing]); // once: who asks at all does not know
+    expect(stage.worker.stats().strays).toBe(2);
   });
 
   function orphan(ms: number): string {

@@ -14,58 +14,75 @@ const steps: fc.Arbitrary<Step> = fc.tuple(
   fc.nat(5),
 );
 
+interface Naive {
+  readonly key: string;
+  /** Which of the jobs that were added it is. */
+  readonly number: number;
+  isGivenUp: boolean;
+}
+
 test("jobs run, wait, are refused, finish and are given up as in two naive lists", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(steps, { maxLength: 25 }), async (plan) => {
       const clock = new VirtualClock();
-      const finish = new Map<string, () => void>();
-      const begun: string[] = [];
-      const left: string[] = [];
+      const numbers = new Map<Job, number>();
+      const finish = new Map<number, () => void>();
+      const begun: number[] = [];
+      const left: number[] = [];
+      const numberOf = (job: Job) => numbers.get(job) as number;
       const work = (job: Job) => {
-        begun.push(job.key);
-        return new Promise<void>((resolve) => finish.set(job.key, resolve));
+        begun.push(numberOf(job));
+        return new Promise<void>((resolve) => finish.set(numberOf(job), resolve));
       };
-      const jobs = new Jobs<Job>(CONCURRENCY, WAITING, work, (job) => left.push(job.key));
-      let running: string[] = [];
-      let waiting: string[] = [];
-      const expected = { begun: [] as string[], left: [] as string[] };
+      const jobs = new Jobs<Job>(CONCURRENCY, WAITING, work, (job) => left.push(numberOf(job)));
+      let running: Naive[] = [];
+      let waiting: Naive[] = [];
+      const expected = { begun: [] as number[], left: [] as number[] };
       const begin = () => {
         while (running.length < CONCURRENCY && waiting.length > 0) {
-          const next = waiting.shift() as string;
+          const next = waiting.shift() as Naive;
           running.push(next);
-          expected.begun.push(next);
+          expected.begun.push(next.number);
         }
       };
+      const live = () => [...running, ...waiting].filter((one) => !one.isGivenUp);
       for (const [verb, index] of plan) {
         const key = `${index}`;
-        const isLive = running.includes(key) || waiting.includes(key);
-        expect(jobs.get(key) !== undefined).toBe(isLive);
+        const naive = live().find((one) => one.key === key);
+        const job = jobs.get(key);
+        expect(job && numberOf(job)).toBe(naive?.number);
         if (verb === "add") {
-          if (isLive) continue; // the caller's to avoid
+          if (naive !== undefined) continue; // the caller's to avoid
           const isTaken = running.length < CONCURRENCY || waiting.length < WAITING;
-          expect(jobs.add(new Job(clock, key, 0, 0n, 0))).toBe(isTaken);
-          if (isTaken) waiting.push(key);
-        } else if (verb === "finish" && running.includes(key)) {
-          finish.get(key)?.();
-          running = running.filter((other) => other !== key);
-          expected.left.push(key);
-        } else if (verb === "give up" && isLive) {
-          const job = jobs.get(key) as Job;
-          expect(jobs.giveUp(job, new GivenUp("cancelled", "enough"))).toBe(waiting.includes(key));
+          expect(jobs.hasRoom).toBe(isTaken);
+          if (!isTaken) continue;
+          const added = new Job(clock, key, 0, 0n, 0);
+          waiting.push({ key, number: numbers.size, isGivenUp: false });
+          numbers.set(added, numbers.size);
+          jobs.add(added);
+        } else if (verb === "finish") {
+          const done = running.find((one) => one.key === key); // the one that was given up before its successor
+          if (done === undefined) continue;
+          finish.get(done.number)?.();
+          running = running.filter((one) => one !== done);
+          expected.left.push(done.number);
+        } else if (naive !== undefined && job !== undefined) {
+          const waits = waiting.includes(naive);
+          expect(jobs.giveUp(job, new GivenUp("cancelled", "enough"))).toBe(waits);
           expect(job.signal.aborted).toBe(true);
-          if (waiting.includes(key)) expected.left.push(key);
-          waiting = waiting.filter((other) => other !== key);
+          naive.isGivenUp = true;
+          if (waits) expected.left.push(naive.number);
+          waiting = waiting.filter((one) => one !== naive);
         }
         begin();
         await quiet();
         expect({ begun, left }).toEqual(expected);
         expect([jobs.running, jobs.waiting]).toEqual([running.length, waiting.length]);
-        expect(
-          jobs
-            .all()
-            .map((job) => job.key)
+        expect(jobs.all().map(numberOf).sort()).toEqual(
+          live()
+            .map((one) => one.number)
             .sort(),
-        ).toEqual([...running, ...waiting].sort());
+        );
       }
     }),
     { numRuns: scaled(300) },

@@ -8,7 +8,9 @@ export class GivenUp extends Error {
   constructor(reason: keyof typeof ERROR_CODES | "cancelled" | number, text: string) {
     super(text);
     this.name = "GivenUp";
-    this.code = typeof reason === "number" ? reason : reason === "cancelled" ? 0 : ERROR_CODES[reason];
+    if (typeof reason === "number")
+      this.code = reason || ERROR_CODES.failed; // 0 is nobody's to say but ours
+    else this.code = reason === "cancelled" ? 0 : ERROR_CODES[reason];
   }
 
   get isCancelled(): boolean {
@@ -19,5 +21,14 @@ export class GivenUp extends Error {
 /** Takes whatever a function threw as the reason to give its request up. */
 export function asGivenUp(error: unknown): GivenUp {
   if (error instanceof GivenUp) return error;
-  return new GivenUp("failed", error instanceof Error ? error.message : String(error));
+  return new GivenUp("failed", textOf(error));
+}
+
+/** Puts whatever was thrown into words, even where it has none. */
+export function textOf(error: unknown): string {
+  try {
+    return String(error instanceof Error ? error.message : error);
+  } catch {
+    return `a value of type ${typeof error} that cannot be put into words`;
+  }
 }

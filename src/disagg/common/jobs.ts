@@ -58,7 +58,9 @@ export class Jobs<J extends Job> {
   readonly #maxWaiting: number;
   readonly #work: (job: J) => Promise<void>;
   readonly #onLeft: (job: J) => void;
+  /** Those that were not given up. */
   readonly #live = new Map<string, J>();
+  readonly #running = new Set<J>();
   readonly #waiting = new Map<string, J>();
 
   /**
@@ -74,23 +76,30 @@ export class Jobs<J extends Job> {
 
   /** Jobs whose function has begun and not returned. One that is given up counts until its function has noticed. */
   get running(): number {
-    return this.#live.size - this.#waiting.size;
+    return this.#running.size;
   }
 
   get waiting(): number {
     return this.#waiting.size;
   }
 
-  /** Adds a job under a key that is not in use, and begins it if there is a place; `false` if too many wait. */
-  add(job: J): boolean {
-    const begins = this.running < this.#concurrency;
-    if (!begins && this.#waiting.size >= this.#maxWaiting) return false;
-    this.#live.set(job.key, job);
-    if (begins) this.#begin(job);
-    else this.#waiting.set(job.key, job);
-    return true;
+  /** Whether a job can be added: there is a place, or not too many wait for one. */
+  get hasRoom(): boolean {
+    return this.#hasPlace || this.#waiting.size < this.#maxWaiting;
   }
 
+  get #hasPlace(): boolean {
+    return this.#running.size < this.#concurrency;
+  }
+
+  /** Adds a job under a key that is not in use, and begins it if there is a place. There must be room. */
+  add(job: J): void {
+    this.#live.set(job.key, job);
+    if (this.#hasPlace) this.#begin(job);
+    else this.#waiting.set(job.key, job);
+  }
+
+  /** The job under a key. One that was given up is under none: a router that comes back may use its key again. */
   get(key: string): J | undefined {
     return this.#live.get(key);
   }
@@ -102,12 +111,14 @@ export class Jobs<J extends Job> {
   /** Gives a job up. One that waits leaves at once; for one that runs, `false`: it leaves when its function returns. */
   giveUp(job: J, reason: GivenUp): boolean {
     job.stop(reason);
+    this.#live.delete(job.key);
     if (!this.#waiting.delete(job.key)) return false;
     this.#leave(job);
     return true;
   }
 
   #begin(job: J): void {
+    this.#running.add(job);
     void this.#work(job).finally(() => {
       this.#leave(job);
       this.#beginNext();
@@ -115,14 +126,15 @@ export class Jobs<J extends Job> {
   }
 
   #leave(job: J): void {
-    this.#live.delete(job.key);
+    this.#running.delete(job);
+    if (this.#live.get(job.key) === job) this.#live.delete(job.key);
     job.end();
     this.#onLeft(job);
   }
 
   #beginNext(): void {
     for (const job of this.#waiting.values()) {
-      if (this.running >= this.#concurrency) return;
+      if (!this.#hasPlace) return;
       this.#waiting.delete(job.key);
       this.#begin(job);
     }

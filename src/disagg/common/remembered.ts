@@ -1,7 +1,7 @@
-/** The last keys that were put in: a bounded memory of requests that are over, for what still comes of them. */
+/** The last keys that were put in: a bounded memory of requests that are over, and of whether their routers know. */
 export class Remembered {
   readonly #most: number;
-  readonly #keys = new Set<string>();
+  readonly #keys = new Map<string, boolean>();
 
   constructor(most: number) {
     this.#most = most;
@@ -11,11 +11,16 @@ export class Remembered {
     return this.#keys.has(key);
   }
 
-  add(key: string): void {
+  /** Whether the router knows that a request is over. */
+  isKnown(key: string): boolean {
+    return this.#keys.get(key) === true;
+  }
+
+  add(key: string, isKnown: boolean): void {
     this.#keys.delete(key);
-    this.#keys.add(key);
+    this.#keys.set(key, isKnown);
     if (this.#keys.size <= this.#most) return;
-    for (const oldest of this.#keys) {
+    for (const oldest of this.#keys.keys()) {
       this.#keys.delete(oldest);
       return;
     }
@@ -23,6 +28,6 @@ export class Remembered {
 
   /** Forgets the keys that `isGone` picks. */
   forget(isGone: (key: string) => boolean): void {
-    for (const key of this.#keys) if (isGone(key)) this.#keys.delete(key);
+    for (const key of this.#keys.keys()) if (isGone(key)) this.#keys.delete(key);
   }
 }

@@ -131,10 +131,17 @@ export class Workshop<J extends Job, P extends Pending> {
     this.#outbox.post(envelope);
   }
 
+  /** Makes a job of what has arrived: what was held for that is the job's from here on. */
+  begin(job: J): void {
+    if (!this.jobs.hasRoom) throw new GivenUp("busy", `Expected at most ${this.#limits.maxWaiting} requests to wait.`);
+    this.pending.take(job.key);
+    this.jobs.add(job);
+  }
+
   /** Turns a request away: what has come of it is dropped, nothing more is taken, and `to` is told. */
   refuse(key: string, envelope: Envelope, to: number, reason: GivenUp): void {
     this.drop(key);
-    this.#over.add(key);
+    this.#over.add(key, to === envelope.router);
     this.counts.refused++;
     this.#tell(to, envelope, 0, reason);
     this.station.settle();
@@ -150,8 +157,17 @@ export class Workshop<J extends Job, P extends Pending> {
   #take(envelope: Envelope): void {
     const key = keyOf(envelope);
     if (envelope.tag === TAGS.cancel) this.#cancel(envelope, key);
-    else if (this.#over.has(key)) this.counts.strays++;
+    else if (this.#over.has(key)) this.#takeLate(envelope, key);
     else this.#trade.take(envelope, key);
+  }
+
+  /** Takes what still comes of a request that is over. A router that does not know is told, once. */
+  #takeLate(envelope: Envelope, key: string): void {
+    const { source, router } = envelope;
+    this.counts.strays++;
+    if (source !== router || this.#over.isKnown(key)) return;
+    this.#over.add(key, true);
+    this.#tell(router, envelope, 0, new GivenUp("kvMissing", "What had come of the request was dropped by then."));
   }
 
   #cancel(envelope: Envelope, key: string): void {
@@ -159,7 +175,7 @@ export class Workshop<J extends Job, P extends Pending> {
       this.counts.strays++;
       return;
     }
-    this.#over.add(key);
+    this.#over.add(key, true);
     this.#forget(key, new GivenUp("cancelled", "The router has cancelled the request."));
   }
 
@@ -195,7 +211,7 @@ export class Workshop<J extends Job, P extends Pending> {
 
   #expired(key: string, item: P): void {
     this.held.give(item.heldBytes);
-    this.#over.add(key);
+    this.#over.add(key, false);
     this.counts.expired++;
     this.station.settle();
   }

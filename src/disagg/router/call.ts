@@ -1,9 +1,10 @@
 import type { DisaggErrorCode } from "../../errors.js";
 import type { Envelope, Transport } from "../../transport/types.js";
 import { defer } from "../common/deferred.js";
+import { textOf } from "../common/given-up.js";
 import { Sequencer } from "../common/sequencer.js";
 import * as protocol from "../protocol.js";
-import { failure, textOf, unreachable, type Whereabouts } from "./failures.js";
+import { failure, unreachable, type Whereabouts } from "./failures.js";
 
 const { TAGS } = protocol;
 

@@ -1,4 +1,5 @@
 import { DisaggError, type DisaggErrorCode, KvrouteError } from "../../errors.js";
+import { textOf } from "../common/given-up.js";
 
 /** What a failure is about. */
 export interface Whereabouts {
@@ -27,10 +28,6 @@ export function unreachable(error: unknown, at: Whereabouts): DisaggError {
   const closed = error instanceof KvrouteError && CLOSED.has(error.code);
   const code = closed ? "KVROUTE_DISAGG_CLOSED" : "KVROUTE_DISAGG_WORKER_LOST";
   return failure(code, at, `cannot be reached: ${textOf(error)}`, error);
-}
-
-export function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** Whether another prefill worker might do better. */
