@@ -259,7 +259,7 @@ export type BodyErrorCode =
   | "KVROUTE_BODY_FIELD"
   | "KVROUTE_BODY_NOT_JSON"
   | "KVROUTE_BODY_NOT_OBJECT"
-  | "KVROUTE_BODY_TOO_DEEP";
+  | "KVROUTE_BODY_TOO_COMPLEX";
 
 /** The body of a request to an engine cannot be read; nothing was sent. */
 export class BodyError extends KvrouteError {

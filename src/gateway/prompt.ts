@@ -8,7 +8,7 @@ import { writeCompletions, writePrompts } from "./prompt/completions.js";
 import { writeMessages } from "./prompt/messages.js";
 import { writeResponses } from "./prompt/responses.js";
 
-export { BODY_DEPTH_MAX } from "./prompt/body.js";
+export { BODY_COMPLEXITY_MAX, BODY_DEPTH_MAX } from "./prompt/body.js";
 
 /** What a request is routed by. */
 export interface PromptKey {
@@ -49,7 +49,7 @@ export const PROMPT_BYTES_MAX = 16_777_216;
  * Parses a body and finds what its request is routed by. Only a body that cannot be routed is refused: of what the API
  * does not allow, the engine will say so.
  *
- * @throws {BodyError} `KVROUTE_BODY_NOT_JSON`, `KVROUTE_BODY_NOT_OBJECT`, `KVROUTE_BODY_TOO_DEEP`, `KVROUTE_BODY_FIELD`
+ * @throws {BodyError} `KVROUTE_BODY_NOT_JSON`, `KVROUTE_BODY_NOT_OBJECT`, `KVROUTE_BODY_TOO_COMPLEX`, `KVROUTE_BODY_FIELD`
  * @throws {ArgumentRangeError} `KVROUTE_ARGUMENT_RANGE` if `blockBytes` is out of range
  */
 export function promptKeyOf(

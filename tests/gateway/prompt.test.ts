@@ -1,6 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { MEDIA_BYTES } from "../../src/gateway/prompt/canonical-text.js";
-import { BODY_DEPTH_MAX, PROMPT_BYTES_MAX, type PromptPath, promptKeyOf } from "../../src/gateway/prompt.js";
+import {
+  BODY_COMPLEXITY_MAX,
+  BODY_DEPTH_MAX,
+  PROMPT_BYTES_MAX,
+  type PromptPath,
+  promptKeyOf,
+} from "../../src/gateway/prompt.js";
 import { PROMPT_BLOCKS_MAX } from "../../src/selection/service/prompt.js";
 import { bytesOf, chatKey, keyOf, shared } from "./prompt-stage.js";
 
@@ -48,24 +54,32 @@ describe("a body that cannot be routed is refused", () => {
   test("a body of the largest depth passes, and none that is deeper, wherever the levels stand", () => {
     const nested = (levels: number) => "[".repeat(levels) + "]".repeat(levels);
     expect(errorOf(`{"messages":${nested(BODY_DEPTH_MAX - 1)}}`)).toBeUndefined();
-    expect(errorOf(`{"messages":${nested(BODY_DEPTH_MAX)}}`)).toMatchObject({ code: "KVROUTE_BODY_TOO_DEEP" });
+    expect(errorOf(`{"messages":${nested(BODY_DEPTH_MAX)}}`)).toMatchObject({ code: "KVROUTE_BODY_TOO_COMPLEX" });
     expect(errorOf(`{"unknown":${'{"a":'.repeat(BODY_DEPTH_MAX)}1${"}".repeat(BODY_DEPTH_MAX + 1)}`)).toMatchObject({
-      code: "KVROUTE_BODY_TOO_DEEP",
+      code: "KVROUTE_BODY_TOO_COMPLEX",
     });
-    expect(errorOf("[".repeat(5_000_000))).toMatchObject({ code: "KVROUTE_BODY_TOO_DEEP", status: 400 });
+    expect(errorOf("[".repeat(5_000_000))).toMatchObject({ code: "KVROUTE_BODY_TOO_COMPLEX", status: 400 });
+  });
+
+  test("a body of the most fields, lists and objects passes, and none that has one more", () => {
+    const counted = (fields: number) => `{"a":{"b":[${"[],".repeat(fields - 5)}1]}}`;
+    expect(errorOf(counted(BODY_COMPLEXITY_MAX))).toBeUndefined();
+    expect(errorOf(counted(BODY_COMPLEXITY_MAX + 1))).toMatchObject({ code: "KVROUTE_BODY_TOO_COMPLEX" });
   });
 
   test("brackets in strings are no levels, behind whatever escapes", () => {
     for (const text of ["[".repeat(1_000), `\\"${"[".repeat(1_000)}`, `\\\\\\"${"{".repeat(1_000)}`]) {
       expect(errorOf(JSON.stringify({ messages: [user(text)], ["[".repeat(300)]: text }))).toBeUndefined();
     }
-    expect(errorOf(`{"a":"\\\\","b":${"[".repeat(300)}`)).toMatchObject({ code: "KVROUTE_BODY_TOO_DEEP" });
+    expect(errorOf(`{"a":"\\\\","b":${"[".repeat(300)}`)).toMatchObject({ code: "KVROUTE_BODY_TOO_COMPLEX" });
   });
 
   test("levels in a body that was parsed before end in the same error", () => {
     let deep: unknown = 1;
     for (let i = 0; i < 100_000; i++) deep = [deep];
-    expect(errorOf("", { messages: [user([{ type: "odd", deep }])] })).toMatchObject({ code: "KVROUTE_BODY_TOO_DEEP" });
+    expect(errorOf("", { messages: [user([{ type: "odd", deep }])] })).toMatchObject({
+      code: "KVROUTE_BODY_TOO_COMPLEX",
+    });
   });
 
   test("arguments of a tool that are too deep to parse count as text", () => {
@@ -76,6 +90,14 @@ describe("a body that cannot be routed is refused", () => {
     const [one, two] = [chatKey([call("[".repeat(100_000))]), chatKey([call("[".repeat(100_001))])];
     expect(one.fingerprint).not.toBe(two.fingerprint);
     expect(one.promptBytes).toBeGreaterThan(100_000);
+  });
+
+  test("arguments of all calls together are parsed up to the same limit, and count as text beyond", () => {
+    const args = (space: string) => `{"a":${space}[${"[],".repeat(BODY_COMPLEXITY_MAX / 2)}1]}`;
+    const call = (space: string) => ({ function: { name: "f", arguments: args(space) } });
+    const bytes = (spaces: string[]) => chatKey([{ role: "assistant", tool_calls: spaces.map(call) }]).promptBytes;
+    expect(bytes([" ", ""])).toBe(bytes(["", ""]));
+    expect(bytes(["", " "])).toBe(bytes(["", ""]) + 1);
   });
 
   test("of what an API does not allow, the engine says so: it has a key", () => {

@@ -3,22 +3,30 @@ import { BodyError } from "../../errors.js";
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Levels of lists and objects in a body: a parser takes a microsecond for each, and some overflow their stack. */
+/** Levels of lists and objects in a body: some parsers overflow their stack on many. */
 export const BODY_DEPTH_MAX = 256;
+/** Fields, lists and objects in a body: a parser takes up to a microsecond for each. */
+export const BODY_COMPLEXITY_MAX = 262_144;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
+const COLON = 0x3a;
+const OPEN_LIST = 0x5b;
+const CLOSE_LIST = 0x5d;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
 
 /**
  * Parses a body that must be a JSON object.
  *
  * @throws {BodyError} `KVROUTE_BODY_NOT_JSON` if it is not UTF-8 or not JSON
- * @throws {BodyError} `KVROUTE_BODY_TOO_DEEP` if it has more than `BODY_DEPTH_MAX` levels
+ * @throws {BodyError} `KVROUTE_BODY_TOO_COMPLEX` if it has more levels than `BODY_DEPTH_MAX`, or more fields, lists and
+ *   objects than `BODY_COMPLEXITY_MAX`
  * @throws {BodyError} `KVROUTE_BODY_NOT_OBJECT` if it is another value
  */
 export function parseBody(body: Uint8Array): JsonObject {
   const text = decode(body);
-  if (!isShallow(text)) throw tooDeep();
+  if (complexityOf(text) > BODY_COMPLEXITY_MAX) throw tooComplex();
   return checkBody(parse(text));
 }
 
@@ -44,24 +52,31 @@ export function jsonOf(value: unknown): string {
   try {
     return JSON.stringify(value) ?? "null";
   } catch (cause) {
-    throw tooDeep(cause); // values of JSON have neither cycles nor bigints
+    throw tooComplex(cause); // values of JSON have neither cycles nor bigints
   }
 }
 
-/** Tells whether JSON text has at most `BODY_DEPTH_MAX` levels. What stands in its strings does not count. */
-export function isShallow(json: string): boolean {
+/**
+ * Counts the fields, lists and objects of JSON text, which are what makes parsing it slow. Infinite if it has more than
+ * `BODY_DEPTH_MAX` levels. What stands in its strings does not count.
+ */
+export function complexityOf(json: string): number {
   let depth = 0;
+  let count = 0;
   for (let at = 0; at < json.length; at++) {
     const unit = json.charCodeAt(at);
     if (unit === QUOTE) {
       at = endOfString(json, at);
-    } else if (unit === 0x5b || unit === 0x7b) {
-      if (++depth > BODY_DEPTH_MAX) return false;
-    } else if (unit === 0x5d || unit === 0x7d) {
+    } else if (unit === COLON) {
+      count++;
+    } else if (unit === OPEN_LIST || unit === OPEN_OBJECT) {
+      count++;
+      if (++depth > BODY_DEPTH_MAX) return Number.POSITIVE_INFINITY;
+    } else if (unit === CLOSE_LIST || unit === CLOSE_OBJECT) {
       depth--;
     }
   }
-  return true;
+  return count;
 }
 
 /** Finds the quote that ends the string begun at `start`, or the end of the text. */
@@ -92,7 +107,7 @@ function parse(text: string): unknown {
   }
 }
 
-function tooDeep(cause?: unknown): BodyError {
-  const sentence = `Expected a body of at most ${BODY_DEPTH_MAX} levels of lists and objects, got one that is deeper.`;
-  return new BodyError("KVROUTE_BODY_TOO_DEEP", sentence, { cause });
+function tooComplex(cause?: unknown): BodyError {
+  const limits = `${BODY_DEPTH_MAX} levels and ${BODY_COMPLEXITY_MAX} fields, lists and objects`;
+  return new BodyError("KVROUTE_BODY_TOO_COMPLEX", `Expected a body of at most ${limits}, got one of more.`, { cause });
 }

@@ -1,4 +1,4 @@
-import { isObject, isShallow, jsonOf } from "./body.js";
+import { BODY_COMPLEXITY_MAX, complexityOf, isObject, jsonOf } from "./body.js";
 import { type CanonicalText, Mark, type MarkOf } from "./canonical-text.js";
 
 /** What a tool is called, whatever the API calls its fields. */
@@ -24,6 +24,8 @@ export class Conversation {
   #isOpen = false;
   #isFresh = false;
   #isReasoning = false;
+  /** For the arguments of all calls, which are JSON within JSON. */
+  #complexityLeft = BODY_COMPLEXITY_MAX;
 
   constructor(text: CanonicalText) {
     this.#text = text;
@@ -104,9 +106,21 @@ export class Conversation {
   call({ id, name, args }: ToolCall): void {
     this.#field(Mark.call, id);
     this.#field(Mark.name, name);
-    const json = typeof args === "string" ? normalJson(args) : jsonOf(args);
+    const json = typeof args === "string" ? this.#normalJson(args) : jsonOf(args);
     if (json === undefined) this.#field(Mark.raw, args as string);
     else this.#field(Mark.json, json);
+  }
+
+  /** Gives JSON text without its spaces; undefined for what is none, or would take long to parse. */
+  #normalJson(text: string): string | undefined {
+    const complexity = complexityOf(text);
+    if (complexity > this.#complexityLeft) return undefined;
+    this.#complexityLeft -= complexity;
+    try {
+      return JSON.stringify(JSON.parse(text));
+    } catch {
+      return undefined;
+    }
   }
 
   #field(mark: MarkOf, value: unknown): void {
@@ -121,14 +135,4 @@ export function withoutCacheControl(value: unknown): unknown {
   if (!isObject(value) || !("cache_control" in value)) return value;
   const { cache_control: _, ...rest } = value;
   return rest;
-}
-
-/** Gives JSON text without its spaces; undefined for what is none, or is too deep to be parsed in little time. */
-function normalJson(text: string): string | undefined {
-  if (!isShallow(text)) return undefined;
-  try {
-    return JSON.stringify(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
 }
