@@ -1,4 +1,4 @@
-import { type KvrouteError, UpstreamError } from "../errors.js";
+import { KvrouteError, UpstreamError } from "../errors.js";
 import type { Call } from "./call.js";
 import type { AnswerReader } from "./stream.js";
 import type { AnswerBody } from "./types.js";
@@ -94,7 +94,7 @@ export class CallBody implements AnswerBody {
     if (call.isAbandoned) throw reason;
     if (reader.hasEnded) return reader.end().rest; // nothing is missing
     const error: KvrouteError =
-      reason instanceof UpstreamError ? reason : broken(workerId, "the connection broke", cause);
+      reason instanceof KvrouteError ? reason : broken(workerId, "the connection broke", cause);
     const farewell = reader.farewell(error);
     if (farewell === undefined) throw error;
     return farewell;

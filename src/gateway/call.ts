@@ -74,7 +74,6 @@ export class Call {
   settle(outcome: Outcome): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
-    this.#parts.clock.clearTimeout(this.#timer);
     try {
       this.#parts.onSettled(outcome);
     } finally {
@@ -90,8 +89,9 @@ export class Call {
     this.#interrupt?.(reason);
   }
 
-  /** Says that the connection has ended as well: nobody can go away from it any more. */
+  /** Says that the connection has ended as well: until then an engine that has said all may still hold it open. */
   close(): void {
+    this.#parts.clock.clearTimeout(this.#timer);
     this.#parts.caller?.removeEventListener("abort", this.#onCallerGone);
   }
 
@@ -102,7 +102,7 @@ export class Call {
     const leftMs = stallTimeoutMs - (clock.now() - this.#progressMs);
     if (leftMs > 0) {
       this.#timer = clock.setTimeout(this.#watch, leftMs);
-      onAlive();
+      if (!this.#isSettled) onAlive();
       return;
     }
     const message = `Expected the answer of worker "${workerId}" to go on within ${stallTimeoutMs} ms, but nothing moved.`;

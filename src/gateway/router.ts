@@ -23,6 +23,10 @@ export interface RouterWorkerStats {
   readonly isDraining: boolean;
   readonly inFlight: number;
   readonly outcomes: OutcomeCounts;
+  /** Tokens of prompts that it has yet to compute, as they are booked. */
+  readonly activePrefillTokens: number;
+  /** Blocks that its requests have in use, as they are booked. */
+  readonly activeBlocks: number;
 }
 
 /** How a router stands. */
@@ -122,8 +126,12 @@ async function respond(pipeline: Pipeline, path: string, read: () => Promise<Gat
 }
 
 function statsOf({ inFlight, outcomes, failedCancels, fleet, rates, service }: Pipeline): RouterStats {
-  const workers = fleet.workers.map(({ settings, isDraining, inFlight, outcomes }) => {
-    return { id: settings.id, isDraining, inFlight, outcomes: { ...outcomes } };
+  const loads = new Map(
+    service.loads().flatMap(({ loads }) => loads.map((load) => [String(load.worker.workerId), load] as const)),
+  );
+  const workers = fleet.workers.map(({ settings: { id }, isDraining, inFlight, outcomes }) => {
+    const { activePrefillTokens = 0, activeBlocks = 0 } = loads.get(id) ?? {};
+    return { id, isDraining, inFlight, outcomes: { ...outcomes }, activePrefillTokens, activeBlocks };
   });
   const bytesPerToken = rates.list();
   return { inFlight, outcomes: { ...outcomes }, failedCancels, workers, bytesPerToken, selection: service.stats() };

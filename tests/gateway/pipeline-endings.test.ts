@@ -214,6 +214,26 @@ describe("a request that stalls", () => {
     expect(clock.pending).toBe(0);
   });
 
+  test("ends whole, when its engine has said all and does not close the connection", async () => {
+    const clock = new VirtualClock();
+    const { engine, router } = handStage({ clock, stallTimeoutMs });
+    const response = router.fetch(CHAT_URL, chat("x", { stream: true }));
+    (await engine.call()).begin().send(token("Hi", "stop"), DONE, ": more");
+    const reader = ((await response).body as ReadableStream<Uint8Array>).getReader();
+    for (const event of [token("Hi", "stop"), DONE]) {
+      expect(new TextDecoder().decode((await reader.read()).value)).toBe(event);
+    }
+    expect(outcomesOf(router)).toEqual({ completed: 1 });
+    const last = reader.read();
+    await new Promise((resolve) => setImmediate(resolve)); // it has read what the engine sent
+    clock.advance(stallTimeoutMs);
+    expect(new TextDecoder().decode((await last).value)).toBe(": more");
+    expect((await reader.read()).done).toBe(true);
+    expect(outcomesOf(router)).toEqual({ completed: 1 });
+    expect(engine.calls[0]?.init.signal.aborted).toBe(true);
+    expect(clock.pending).toBe(0);
+  });
+
   test("leaves no timer and no listener behind when it ends before", async () => {
     const clock = new VirtualClock();
     const { engine, router } = handStage({ clock });

@@ -1,4 +1,5 @@
 import { createRouter, type Router, type RouterOptions } from "../../src/gateway/router.js";
+import { VirtualClock } from "../../src/sim/clock.js";
 import { until } from "../support/until.js";
 
 const encoder = new TextEncoder();
@@ -94,6 +95,7 @@ export function handStage(options: Partial<RouterOptions> = {}): { engine: HandE
   const router = createRouter({
     workers: [{ id: "a", url: "http://a" }],
     fetch: engine.fetch,
+    clock: new VirtualClock(), // stands still: no speed is learnt from how long a test takes
     ...options,
   });
   return { engine, router };
