@@ -94,13 +94,10 @@ function sourced(kind: string, part: JsonObject): Media | undefined {
   const source = part["source"];
   if (!isObject(source)) return undefined;
   const { type, data, url, file_id: fileId, media_type: mediaType } = source;
-  const also = [part["title"], part["context"]].some((field) => field !== undefined)
-    ? [part["title"], part["context"]]
-    : [];
-  if (type === "base64" && typeof data === "string")
-    return media([kind, ...also], `data:${mediaType};base64,${data}`, part);
-  if (type === "url" && typeof url === "string") return media([kind, ...also], url, part);
-  if (type === "file" && typeof fileId === "string") return media([kind, "file", ...also], fileId, part);
+  const what = kind === "document" ? [kind, part["title"], part["context"]] : [kind];
+  if (type === "base64" && typeof data === "string") return media(what, `data:${mediaType};base64,${data}`, part);
+  if (type === "url" && typeof url === "string") return media(what, url, part);
+  if (type === "file" && typeof fileId === "string") return media([...what, "file"], fileId, part);
   return undefined; // such as a document in plain text, which counts as it stands
 }
 
