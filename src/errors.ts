@@ -153,6 +153,7 @@ export class WorkersExhaustedError extends KvrouteError {
     super(
       "KVROUTE_WORKERS_EXHAUSTED",
       `Expected at most ${most} workers and ranks in an index, got one more. Call removeWorker for those that have left.`,
+      { status: 503 },
     );
   }
 }
@@ -309,7 +310,7 @@ export class MemoryLimitError extends KvrouteError {
     super(
       "KVROUTE_MEMORY_LIMIT",
       `Expected to stay within ${maxBytes} bytes of memory, but the call needs ${wantedBytes} bytes, which ${refused}.`,
-      options,
+      { ...options, status: 503 },
     );
     this.wantedBytes = wantedBytes;
     this.maxBytes = maxBytes;

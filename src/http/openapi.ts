@@ -20,7 +20,7 @@ const STATUS_TEXTS: Readonly<Record<number, string>> = {
   413: "The body is too large.",
   415: "The body is not said to be JSON.",
   429: "All workers are busy, or the service is full.",
-  503: "No worker may serve the request.",
+  503: "No worker may serve the request, or there is no memory for its booking.",
 };
 
 /** Makes the OpenAPI 3.1 document of operations, from the schemas that check their requests. */

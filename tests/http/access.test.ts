@@ -1,5 +1,7 @@
 import { Hono } from "hono";
 import { describe, expect, test } from "vitest";
+import { PrefixIndex } from "../../src/core/prefix-index.js";
+import { WorkersExhaustedError } from "../../src/errors.js";
 import { createSelectionApi } from "../../src/http/selection-api.js";
 import { serveSelection } from "../../src/node/serve-selection.js";
 import { roundRobin } from "../../src/selection/policy.js";
@@ -129,6 +131,15 @@ describe("what goes wrong inside", () => {
 
   test("is a 500 if it is no error at all", async () => {
     expectError(await failing("a text").reply, 500, "KVROUTE_HTTP_INTERNAL");
+  });
+
+  test("is a 503 where the tables of the service are full or out of memory", async () => {
+    const index = new PrefixIndex({ maxMemoryBytes: 3 * 65_536 });
+    const { send, service } = new ApiStage({}, { index }).add({ workerId: 1 });
+    const token_ids = Array.from({ length: 4 * 20_000 }, (_, at) => at);
+    expectError(await send("POST", "/select_and_reserve", { token_ids }), 503, "KVROUTE_MEMORY_LIMIT");
+    expect(service.stats().bookings).toBe(0);
+    expect(new WorkersExhaustedError(1).status).toBe(503);
   });
 
   test("is told as it is where kvroute knows it", async () => {
