@@ -1,8 +1,9 @@
 import type { WorkerWithDpRank } from "../core/keys.js";
-import { ArgumentRangeError, OptionError } from "../errors.js";
+import { ArgumentRangeError } from "../errors.js";
 import { LoadBooking, type LoadRequest } from "./load/booking.js";
 import { RecentClock } from "./load/recent.js";
 import { OUTPUT_PARTS, WorkerLoad } from "./load/worker-load.js";
+import { positiveOption } from "./policies/numbers.js";
 
 export { LoadBooking, type LoadRequest, WorkerLoad };
 
@@ -31,10 +32,8 @@ export class BookedLoad {
 
   /** @throws {OptionError} `KVROUTE_OPTION` if an option is out of range */
   constructor(blocks: BlockBook, options: { readonly recentMemoryMs?: number | undefined } = {}) {
-    const { recentMemoryMs = RECENT_MEMORY_MS } = options;
-    if (!(recentMemoryMs > 0)) throw new OptionError(`Expected recentMemoryMs to be above 0, got ${recentMemoryMs}.`);
     this.#blocks = blocks;
-    this.#recentClock = new RecentClock(recentMemoryMs);
+    this.#recentClock = new RecentClock(positiveOption("recentMemoryMs", options.recentMemoryMs ?? RECENT_MEMORY_MS));
   }
 
   /** The moving average of the tokens that booked requests had to have computed; 0 before the first. */

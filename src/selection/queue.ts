@@ -1,6 +1,6 @@
-import { OptionError, SelectionLimitError } from "../errors.js";
-import { checkTime } from "./cache/checks.js";
-import { countOption, weightOption } from "./policies/numbers.js";
+import { ArgumentRangeError, SelectionLimitError } from "../errors.js";
+import { checkNumber, checkTime } from "./cache/checks.js";
+import { countOption, positiveOption, weightOption } from "./policies/numbers.js";
 
 export interface HoldQueueOptions {
   /** How many requests may be held, 1 to 1,000,000. Default 1,024. */
@@ -43,8 +43,7 @@ export class HoldQueue<Item> {
     const { maxHeld = HELD_DEFAULT, ageing = AGEING_DEFAULT, maxWaitMs = HOLD_WAIT_MS_DEFAULT } = options;
     this.#maxHeld = countOption("maxHeld", maxHeld, 1, HELD_MAX);
     this.#ageing = weightOption("ageing", ageing);
-    if (!(maxWaitMs > 0)) throw new OptionError(`Expected maxWaitMs to be above 0, got ${maxWaitMs}.`);
-    this.#maxWaitMs = maxWaitMs;
+    this.#maxWaitMs = positiveOption("maxWaitMs", maxWaitMs);
   }
 
   /** Counts the requests that are held. */
@@ -82,6 +81,10 @@ export class HoldQueue<Item> {
    */
   take(nowMs: number, tokensPerMs: number, missedTokens: (item: Item) => number | undefined): Item | undefined {
     checkTime(nowMs, "nowMs");
+    checkNumber(tokensPerMs, "tokensPerMs");
+    if (!(tokensPerMs >= 0 && tokensPerMs < Number.POSITIVE_INFINITY)) {
+      throw new ArgumentRangeError(`Expected tokensPerMs to be a finite number, 0 or more, got ${tokensPerMs}.`);
+    }
     const time = this.#advance(nowMs);
     const gain = this.#ageing * tokensPerMs;
     let least = Number.POSITIVE_INFINITY;

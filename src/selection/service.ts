@@ -2,7 +2,7 @@ import type { WorkerId } from "../core/keys.js";
 import { PrefixIndex } from "../core/prefix-index.js";
 import { ArgumentRangeError, NoWorkerError } from "../errors.js";
 import { systemClock, systemId, systemRandom } from "../system.js";
-import { checkNumber, checkObject } from "./cache/checks.js";
+import { checkNumber, checkObject, checkTime } from "./cache/checks.js";
 import type { RoutingPartition } from "./cache/types.js";
 import { SelectionCache } from "./cache.js";
 import { checkName, checkWhole } from "./catalog/registration.js";
@@ -33,7 +33,7 @@ import type {
   SelectionStats,
   SelectRequest,
 } from "./service/types.js";
-import { SessionTable } from "./sessions.js";
+import { SessionTable, sessionNamed } from "./sessions.js";
 import { type Partition, WorkerCatalog, type WorkerRow } from "./workers.js";
 
 export type * from "./service/types.js";
@@ -74,7 +74,11 @@ export class SelectionService {
     checkServiceOptions(options);
     const { clock = systemClock, random = systemRandom, busy = {}, kvEvents = false, onExpired } = options;
     const { trackPrefillTokens = true, leaseMs = LEASE_MS_DEFAULT, maxBookings = BOOKINGS_DEFAULT } = options;
-    this.#now = () => clock.now();
+    this.#now = () => {
+      const nowMs = clock.now();
+      checkTime(nowMs, "clock.now()"); // a time that is no number would spoil the order of the leases
+      return nowMs;
+    };
     this.#newId = options.newId ?? systemId;
     this.#policy = options.policy ?? kv();
     this.#cache = options.cache ?? new SelectionCache();
@@ -288,7 +292,8 @@ export class SelectionService {
   }
 
   #keptOf(request: SelectRequest, { partition, row, prompt, overlapBlocks, blockSize }: Decision): KeptSelection {
-    const { expectedOutputTokens, loraName, session, tenant = "" } = request;
+    const { expectedOutputTokens, loraName } = request;
+    const { session, tenant } = sessionNamed(request);
     return {
       partition,
       row,
@@ -326,7 +331,7 @@ export class SelectionService {
   }
 
   #forgetRanks(rows: readonly WorkerRow[]): void {
-    this.#ledger.forget(rows, this.#now());
+    this.#ledger.forget(rows);
     for (const row of rows) {
       this.#index.clear(row.worker);
       this.#sizes.forget(row);
@@ -335,7 +340,7 @@ export class SelectionService {
 
   // A worker that comes back starts empty: nothing of it is left anywhere. A policy may throw, and comes last.
   #forgetWorker(workerId: WorkerId, rows: readonly WorkerRow[]): void {
-    this.#ledger.forget(rows, this.#now());
+    this.#ledger.forget(rows);
     this.#index.removeWorker(workerId);
     this.#sessions.removeWorker(workerId);
     this.#policy.removeWorker?.(workerId);

@@ -1,7 +1,7 @@
 import type { WorkerId, WorkerWithDpRank } from "../core/keys.js";
 import { checkRank, type WorkerKey, workerKey } from "../core/worker-key.js";
-import { OptionError } from "../errors.js";
-import { checkTime } from "./cache/checks.js";
+import { checkText, checkTime } from "./cache/checks.js";
+import { countOption, positiveOption } from "./policies/numbers.js";
 
 export interface SessionTableOptions {
   /** How many sessions are kept; beyond, the one used longest ago goes. 1 to 16,777,215, default 100,000. */
@@ -39,12 +39,8 @@ export class SessionTable {
   /** @throws {OptionError} `KVROUTE_OPTION` if an option is out of range */
   constructor(options: SessionTableOptions = {}) {
     const { maxSessions = SESSIONS_DEFAULT, idleMs = SESSION_IDLE_MS_DEFAULT } = options;
-    if (!Number.isInteger(maxSessions) || maxSessions < 1 || maxSessions > SESSIONS_MAX) {
-      throw new OptionError(`Expected maxSessions to be a whole number from 1 to ${SESSIONS_MAX}, got ${maxSessions}.`);
-    }
-    if (!(idleMs > 0)) throw new OptionError(`Expected idleMs to be above 0, got ${idleMs}.`);
-    this.#maxSessions = maxSessions;
-    this.#idleMs = idleMs;
+    this.#maxSessions = countOption("maxSessions", maxSessions, 1, SESSIONS_MAX);
+    this.#idleMs = positiveOption("idleMs", idleMs);
   }
 
   get size(): number {
@@ -58,6 +54,7 @@ export class SessionTable {
 
   /** Finds the worker that served a session last, and leaves its age as it is. */
   find(tenant: string, session: string, nowMs: number): WorkerWithDpRank | undefined {
+    checkNames(tenant, session);
     checkTime(nowMs, "nowMs");
     this.#expire(nowMs);
     return this.#sessions.get(sessionKey(tenant, session))?.worker;
@@ -65,13 +62,12 @@ export class SessionTable {
 
   /** Says that a worker has served a session. An id that is empty or too long is passed over. Returns whether it was kept. */
   record(tenant: string, session: string, worker: WorkerWithDpRank, nowMs: number): boolean {
+    checkNames(tenant, session);
     checkTime(nowMs, "nowMs");
     const home = workerKey(worker.workerId);
     checkRank(worker.dpRank);
     this.#expire(nowMs);
-    if (session.length === 0 || session.length > SESSION_ID_LENGTH_MAX || tenant.length > SESSION_ID_LENGTH_MAX) {
-      return false;
-    }
+    if (!isSession(tenant, session)) return false;
     const key = sessionKey(tenant, session);
     const known = this.#sessions.get(key);
     if (known !== undefined) this.#drop(known);
@@ -90,6 +86,7 @@ export class SessionTable {
 
   /** Forgets a session. Returns whether it was known. */
   forget(tenant: string, session: string): boolean {
+    checkNames(tenant, session);
     const known = this.#sessions.get(sessionKey(tenant, session));
     if (known !== undefined) this.#drop(known);
     return known !== undefined;
@@ -119,6 +116,35 @@ export class SessionTable {
     neighbours?.delete(session);
     if (neighbours?.size === 0) this.#byWorker.delete(home);
   }
+}
+
+/** What names a session: without one, there is no tenant either. */
+export interface SessionName {
+  readonly session?: string | undefined;
+  readonly tenant: string;
+}
+
+/**
+ * Reads which session a request names. An id that is empty or too long names none.
+ *
+ * @throws {ArgumentTypeError} `KVROUTE_ARGUMENT_TYPE` if session or tenant are not texts
+ */
+export function sessionNamed(
+  request: { readonly [name in keyof SessionName]?: SessionName[name] | undefined },
+): SessionName {
+  const { session, tenant = "" } = request;
+  if (session === undefined) return { tenant: "" };
+  checkNames(tenant, session);
+  return isSession(tenant, session) ? { session, tenant } : { tenant: "" };
+}
+
+function checkNames(tenant: string, session: string): void {
+  checkText(tenant, "tenant");
+  checkText(session, "session");
+}
+
+function isSession(tenant: string, session: string): boolean {
+  return session.length > 0 && session.length <= SESSION_ID_LENGTH_MAX && tenant.length <= SESSION_ID_LENGTH_MAX;
 }
 
 /** Makes one text of both: the length tells where the tenant ends. */

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Expired, SelectionService, SelectionServiceOptions } from "../../src/selection/service.js";
-import { BLOCK, hashesOf, prompt, SelectionStage } from "../support/selection-stage.js";
+import { BLOCK, prompt, SelectionStage } from "../support/selection-stage.js";
 
 const code = (name: string, status?: number) => expect.objectContaining({ code: name, status });
 

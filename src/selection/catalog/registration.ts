@@ -24,7 +24,7 @@ export interface WorkerRegistration {
   readonly maxNumBatchedTokens?: number | undefined;
   /** Blocks of the KV cache of each rank. */
   readonly totalKvBlocks?: number | undefined;
-  /** How much the worker can do beside the others. Above 0, default 1. */
+  /** How much the worker can do beside the others. A millionth to a million, default 1. */
   readonly weight?: number | undefined;
   /** Labels that requests can require or prefer. */
   readonly taints?: readonly string[] | undefined;
@@ -49,6 +49,9 @@ export interface WorkerSettings extends RoutingPartition {
 export const BLOCK_SIZE_MAX = 4_096;
 export const DATA_PARALLEL_SIZE_MAX = 1_024;
 export const TAINTS_MAX = 64;
+/** Beyond these, shares by weight would drown in rounding, or overflow. */
+export const WEIGHT_MIN = 1e-6;
+export const WEIGHT_MAX = 1e6;
 /** Names of models and groups, endpoints and taints, in UTF-16 units. */
 export const NAME_LENGTH_MAX = 1_024;
 
@@ -113,8 +116,10 @@ export function checkName(name: string, what: string): void {
 }
 
 function checkWeight(weight: unknown): void {
-  if (typeof weight === "number" && weight > 0 && weight < Number.POSITIVE_INFINITY) return;
-  throw new ArgumentRangeError(`Expected weight to be a finite number above 0, got ${describe(weight)}.`);
+  if (typeof weight === "number" && weight >= WEIGHT_MIN && weight <= WEIGHT_MAX) return;
+  throw new ArgumentRangeError(
+    `Expected weight to be a number from ${WEIGHT_MIN} to ${WEIGHT_MAX}, got ${describe(weight)}.`,
+  );
 }
 
 function checkTaints(taints: readonly string[]): readonly string[] {

@@ -20,7 +20,7 @@ export const MATCH_THRESHOLD_DEFAULT = 0.3;
  */
 export function cacheAware(options: CacheAwareOptions = {}): Policy {
   const matchThreshold = options.matchThreshold ?? MATCH_THRESHOLD_DEFAULT;
-  if (!(matchThreshold >= 0 && matchThreshold <= 1)) {
+  if (!(typeof matchThreshold === "number" && matchThreshold >= 0 && matchThreshold <= 1)) {
     throw new OptionError(`Expected matchThreshold to be a number from 0 to 1, got ${matchThreshold}.`);
   }
   return {

@@ -15,6 +15,12 @@ export function countOption(name: string, value: number, least: number, most: nu
   throw new OptionError(`Expected ${name} to be a whole number from ${least} to ${most}, got ${value}.`);
 }
 
+/** Checks an option that is a time, or another number above 0. `Infinity` is allowed. */
+export function positiveOption(name: string, value: number): number {
+  if (typeof value === "number" && value > 0) return value;
+  throw new OptionError(`Expected ${name} to be above 0, got ${value}.`);
+}
+
 /** Finds the lower median of the first `count` numbers, and sorts them; 0 if there are none. */
 export function lowerMedian(numbers: Float64Array, count: number): number {
   if (count === 0) return 0;

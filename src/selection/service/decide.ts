@@ -1,11 +1,11 @@
+import { describe } from "../../core/describe.js";
 import type { WorkerWithDpRank } from "../../core/keys.js";
 import { overlapOf, type PrefixIndex } from "../../core/prefix-index.js";
 import { NoWorkerError, OptionError } from "../../errors.js";
-import { checkText } from "../cache/checks.js";
 import { checkName } from "../catalog/registration.js";
 import { isSameWorker } from "../policies/choose.js";
 import type { Choice, Policy, PolicyContext, RoutingRequest } from "../policy.js";
-import { type SessionTable, sessionKey } from "../sessions.js";
+import { type SessionTable, sessionKey, sessionNamed } from "../sessions.js";
 import type { Partition, WorkerRow } from "../workers.js";
 import { type Eligible, findEligible } from "./eligible.js";
 import { type ResolvedPrompt, resolvePrompt } from "./prompt.js";
@@ -65,7 +65,7 @@ export class Decider {
       blockSize,
       overlapBlocks: row.overlapBlocks,
       potentialDecodeBlocks: potentialBlocksOf(row, prompt),
-      decision: decisionOf(request, routing, row, eligible),
+      decision: decisionOf(routing, row, eligible),
       explanation: explain ? this.#explanation(choice, eligible, context) : undefined,
     };
   }
@@ -97,24 +97,26 @@ export class Decider {
   }
 
   #routingRequest(
-    { session, tenant = "", affinityKey }: SelectRequest,
+    request: SelectRequest,
     { sequenceHashes, promptTokens }: ResolvedPrompt,
     blockTokens: number,
     nowMs: number,
   ): RoutingRequest {
+    const { affinityKey } = request;
     if (affinityKey !== undefined) checkName(affinityKey, "affinityKey");
+    const { session, tenant } = sessionNamed(request);
     if (session === undefined) return { sequenceHashes, promptTokens, blockTokens, affinityKey };
-    checkText(session, "session");
-    checkText(tenant, "tenant");
     const home = this.#parts.sessions.find(tenant, session, nowMs);
     return { sequenceHashes, promptTokens, blockTokens, affinityKey, session: sessionKey(tenant, session), home };
   }
 
-  #rowOf({ index }: Choice, { rows }: Eligible): WorkerRow {
-    const row = rows[index];
+  #rowOf(choice: Choice | undefined, { rows }: Eligible): WorkerRow {
+    const index: unknown = choice?.index; // a policy may be anybody's
+    const row = typeof index === "number" ? rows[index] : undefined;
     if (row !== undefined) return row;
     const { name } = this.#parts.policy;
-    throw new OptionError(`Expected the policy ${name} to choose an index from 0 to ${rows.length - 1}, got ${index}.`);
+    const wanted = `the policy ${name} to choose an index from 0 to ${rows.length - 1}`;
+    throw new OptionError(`Expected ${wanted}, got ${describe(index)}.`);
   }
 
   #explanation(choice: Choice, { rows, excluded }: Eligible, context: PolicyContext): Explanation {
@@ -150,8 +152,7 @@ export function prefillTokensOf(promptTokens: number, overlapBlocks: number, blo
 }
 
 function decisionOf(
-  { session }: SelectRequest,
-  { home }: RoutingRequest,
+  { session, home }: RoutingRequest,
   chosen: WorkerRow,
   { rows }: Eligible,
 ): SessionDecision | undefined {

@@ -111,10 +111,10 @@ export class Ledger {
   }
 
   /** Ends all bookings on ranks that have gone. `tell` says so, when the catalog has done with them. */
-  forget(rows: readonly WorkerRow[], nowMs: number): void {
+  forget(rows: readonly WorkerRow[]): void {
     for (const booking of this.#bookings.on(rows)) {
       this.#lost++;
-      this.#lose(booking, "worker-removed", nowMs);
+      this.#lose(booking, "worker-removed", booking.insertedAtMs); // nobody asks how fast the rank was
     }
   }
 

@@ -1,8 +1,10 @@
 import type { Clock } from "../../clock.js";
 import type { PrefixIndex } from "../../core/prefix-index.js";
 import { OptionError } from "../../errors.js";
+import { checkObject } from "../cache/checks.js";
 import type { SelectionCache } from "../cache.js";
 import { checkWhole } from "../catalog/registration.js";
+import { positiveOption } from "../policies/numbers.js";
 import type { Policy } from "../policy.js";
 import type { SessionTable } from "../sessions.js";
 import type { WorkerCatalogOptions } from "../workers.js";
@@ -43,11 +45,13 @@ export const BOOKINGS_DEFAULT = 65_536;
 const BOOKINGS_MAX = 16_777_215;
 
 /** Checks what can be wrong with the numbers of the options. */
-export function checkServiceOptions({ leaseMs, maxBookings, busy }: SelectionServiceOptions): void {
-  if (leaseMs !== undefined && !(leaseMs > 0)) throw new OptionError(`Expected leaseMs to be above 0, got ${leaseMs}.`);
+export function checkServiceOptions(options: SelectionServiceOptions): void {
+  checkObject(options, "the options");
+  const { leaseMs, maxBookings, busy } = options;
+  if (leaseMs !== undefined) positiveOption("leaseMs", leaseMs);
   if (maxBookings !== undefined) checkWhole(maxBookings, "maxBookings", 1, BOOKINGS_MAX);
   for (const [name, threshold] of Object.entries(busy ?? {})) {
-    if (threshold === undefined || threshold >= 0) continue;
+    if (threshold === undefined || (typeof threshold === "number" && threshold >= 0)) continue;
     throw new OptionError(`Expected busy.${name} to be a number of at least 0, got ${threshold}.`);
   }
 }

@@ -3,6 +3,7 @@ import { ArgumentRangeError, UnknownSelectionError, UnknownWorkerError } from ".
 import type { PendingSelection, RoutingPartition } from "../cache/types.js";
 import type { SelectionCache } from "../cache.js";
 import { checkName, checkWhole } from "../catalog/registration.js";
+import { sessionNamed } from "../sessions.js";
 import type { WorkerCatalog, WorkerRow } from "../workers.js";
 import type { BookingInputs, LiveBooking } from "./bookings.js";
 import { blockSizeOf, type Decider, prefillTokensOf } from "./decide.js";
@@ -59,7 +60,7 @@ export class Reserver {
   /** Books a request on the worker that it names. Whatever was selected under its id is forgotten. */
   reserveStated(request: ReserveRequest, worker: WorkerWithDpRank, nowMs: number): Booking {
     const { cache, ledger, decider } = this.#parts;
-    const { selectionId, expectedOutputTokens, effectivePrefillTokens: stated, session, tenant = "" } = request;
+    const { selectionId, expectedOutputTokens, effectivePrefillTokens: stated } = request;
     const names = namesOf(request);
     const known = ledger.find(selectionId);
     const row = this.#rowOf(names, worker, known);
@@ -68,6 +69,7 @@ export class Reserver {
     const prompt = resolvePrompt(request, blockSize);
     const { promptTokens, sequenceHashes } = prompt;
     checkCounts(request, promptTokens);
+    const { session, tenant } = sessionNamed(request);
     decider.consider(partition, prompt, nowMs);
     const computed = stated ?? prefillTokensOf(promptTokens, row.overlapBlocks, blockSize);
     const inputs: BookingInputs = {
