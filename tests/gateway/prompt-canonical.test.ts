@@ -17,7 +17,7 @@ class NaiveText {
   opening: number | undefined;
 
   take(step: Step): void {
-    if (step.kind === "mark") this.bytes.push(0xff, Mark.end);
+    if (step.kind === "mark") this.bytes.push(0xff, Mark.part);
     else if (step.kind === "opening") this.opening ??= this.bytes.length;
     else if (step.kind === "text") for (const byte of bytesOf(step.text)) this.bytes.push(byte);
     else if (step.kind === "tokens") this.#takeTokens(step.tokens);
@@ -47,7 +47,7 @@ class NaiveText {
 }
 
 function write(text: CanonicalText, step: Step): void {
-  if (step.kind === "mark") text.mark(Mark.end);
+  if (step.kind === "mark") text.mark(Mark.part);
   else if (step.kind === "opening") text.endOpening();
   else if (step.kind === "text") text.text(step.text);
   else if (step.kind === "tokens") text.tokens(step.tokens);

@@ -25,7 +25,6 @@ export const Mark = {
   name: 0x6e, // n: the name of the tool it calls
   json: 0x61, // a: the arguments, as JSON
   raw: 0x41, // A: arguments that are not JSON
-  end: 0x65, // e: the end of a message
   prompt: 0x71, // q: a text without messages
   tokens: 0x6b, // k: tokens, four bytes each, up to a last one that is none
   hash: 0x68, // h: the hash of an image or the like, again and again

@@ -36,7 +36,7 @@ export class Conversation {
     return this.#text.isFull;
   }
 
-  /** Whether a message is open that has nothing but reasoning so far. */
+  /** Whether a message is open whose last part is reasoning. */
   get isReasoning(): boolean {
     return this.#isReasoning;
   }
@@ -54,7 +54,7 @@ export class Conversation {
 
   /** Goes on with the message of a role, or begins one. */
   continue(role: string): void {
-    if (!this.#isOpen || this.#role !== role) this.open(role);
+    if (this.#role !== role) this.open(role);
   }
 
   /** Writes what no API has in the place of a message: the engine will say so. */
@@ -66,7 +66,6 @@ export class Conversation {
   /** Ends the message that is open, if one is. The first of a user ends the opening of the conversation. */
   close(): void {
     if (!this.#isOpen) return;
-    this.#text.mark(Mark.end);
     if (this.#role === "user") this.#text.endOpening();
     this.#isOpen = false;
     this.#isReasoning = false;
@@ -86,9 +85,8 @@ export class Conversation {
   }
 
   reasoning(text: string): void {
-    const isFirst = this.#isFresh || this.#isReasoning;
     this.#field(Mark.reasoning, text);
-    this.#isReasoning = isFirst;
+    this.#isReasoning = true;
   }
 
   /** Adds an image or the like. `what` says what it is, `content` where it stands or what it holds. */
