@@ -25,7 +25,7 @@ export interface TransportServerOptions {
   readonly pingMs?: number | undefined;
   /** Connections at one time, those included that are closing, 2,048 by default. */
   readonly maxConnections?: number | undefined;
-  /** Bytes that wait for one connection to read them, 512 MiB by default; one that lets more pile up is ended. */
+  /** Bytes that wait for one connection to read them, by default eight windows; one that lets more pile up is ended. */
   readonly maxBufferedBytes?: number | undefined;
   readonly clock?: Clock | undefined;
 }
@@ -41,14 +41,13 @@ export interface TransportServer {
 
 const PING_MS = 15_000;
 const CONNECTIONS_MAX = 2_048;
-const BUFFERED_BYTES_MAX = 512 * 2 ** 20;
 
 /** Listens for WebSockets, and attaches each to a hub. */
 export async function serveTransport(options: TransportServerOptions): Promise<TransportServer> {
   const { hub, host = "127.0.0.1", port = 0, clock = systemClock } = options;
   const pingMs = checkLimit("pingMs", options.pingMs ?? PING_MS, 2 ** 31 - 1);
   const maxConnections = checkLimit("maxConnections", options.maxConnections ?? CONNECTIONS_MAX, 2 ** 20);
-  const maxBufferedBytes = checkLimit("maxBufferedBytes", options.maxBufferedBytes ?? BUFFERED_BYTES_MAX, 2 ** 40);
+  const maxBufferedBytes = checkLimit("maxBufferedBytes", options.maxBufferedBytes ?? bufferedBytesOf(hub), 2 ** 40);
   const maxPayload = hub.limits.maxEnvelopeBytes + DATA_HEADER_BYTES;
   const sockets = new WebSocketServer({ noServer: true, maxPayload, perMessageDeflate: false });
   const server = createServer((_, response) => response.writeHead(426).end("A WebSocket is expected here.\n"));
@@ -56,7 +55,7 @@ export async function serveTransport(options: TransportServerOptions): Promise<T
     const status = sockets.clients.size < maxConnections ? statusFor(request, options) : 503;
     if (status !== 101) return refuse(stream, status);
     sockets.handleUpgrade(request, stream, head, (socket) => {
-      hub.attach(bounded(socket, maxBufferedBytes));
+      hub.attach(bounded(socket, maxBufferedBytes), clock);
     });
   });
   await new Promise<void>((resolve, reject) => {
@@ -72,7 +71,9 @@ export async function serveTransport(options: TransportServerOptions): Promise<T
     close: async () => {
       stopPinging();
       for (const socket of sockets.clients) socket.terminate();
-      await new Promise<void>((resolve) => server.close(() => resolve()));
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeAllConnections(); // those too that have said nothing, or half of it
+      await closed;
     },
   };
 }
@@ -80,17 +81,28 @@ export async function serveTransport(options: TransportServerOptions): Promise<T
 function statusFor(request: IncomingMessage, { origins = [], authorize }: TransportServerOptions): number {
   const { origin } = request.headers;
   if (origin !== undefined && !origins.includes(origin)) return 403;
-  return authorize === undefined || authorize(request) ? 101 : 401;
+  try {
+    return authorize === undefined || authorize(request) ? 101 : 401;
+  } catch {
+    return 500; // what a stranger sent made it throw; that is no reason to end the process
+  }
+}
+
+/** How much may wait for one connection: what eight others may send it at once. */
+export function bufferedBytesOf({ limits }: TransportHub): number {
+  return 8 * Math.max(limits.windowBytes, limits.maxEnvelopeBytes);
 }
 
 const STATUS_TEXTS: Readonly<Record<number, string>> = {
   401: "Unauthorized",
   403: "Forbidden",
+  500: "Internal Server Error",
   503: "Service Unavailable",
 };
 
 function refuse(stream: Duplex, status: number): void {
   stream.on("error", () => undefined); // who is refused may be gone already
+  stream.once("finish", () => stream.destroy()); // without waiting for the other side to hang up
   stream.end(`HTTP/1.1 ${status} ${STATUS_TEXTS[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
 }
 

@@ -10,7 +10,7 @@ import { Guest } from "./wire/guest.js";
 import { type Pipe, pipePair } from "./wire/pipe.js";
 
 export interface TransportHubOptions extends TransportLimits {
-  /** Ends the wait for those who connect and say nothing. Without it they keep their place among `maxRanks`. */
+  /** Ends the wait for those who connect and say nothing, where `attach` is given no clock of its own. */
   readonly clock?: Clock | undefined;
   /** How long one who connects may say nothing, 10,000 by default. */
   readonly helloTimeoutMs?: number | undefined;
@@ -53,8 +53,11 @@ export class TransportHub {
     return this.#strangers.size;
   }
 
-  /** Takes the near end of a pipe; whoever is at the far end is connected once it has said who it is. */
-  attach(pipe: Pipe): void {
+  /**
+   * Takes the near end of a pipe; whoever is at the far end is connected once it has said who it is. Without a clock, here
+   * or in the options, it keeps a place among `maxRanks` until then.
+   */
+  attach(pipe: Pipe, clock: Clock | undefined = this.#clock): void {
     const reason = this.#whyNot();
     if (reason !== null) {
       pipe.listen({ onFrame: () => undefined, onClose: () => undefined });
@@ -69,7 +72,7 @@ export class TransportHub {
       misdeed: (error) => this.#misdeeds.tell(guest.rank, error),
     });
     this.#strangers.add(guest);
-    guest.waitForHello(this.#clock, this.#helloTimeoutMs);
+    guest.waitForHello(clock, this.#helloTimeoutMs);
     guest.listen();
   }
 

@@ -34,7 +34,8 @@ const CUT_AT = 64;
  */
 export class Inbox {
   readonly losses = new Listeners<[rank: number, reason: Error]>();
-  #arrivals: Arrival[] = [];
+  /** What was taken is `null` until it is cut off: it must not hold memory that no window counts any more. */
+  #arrivals: (Arrival | null)[] = [];
   #head = 0;
   readonly #news = new Map<number, Arrival>();
   #iteration: Iteration | null = null;
@@ -151,7 +152,8 @@ export class Inbox {
   /** Takes the next envelope, and tells the news that stand before it. */
   #take(): Envelope | null {
     while (this.#head < this.#arrivals.length) {
-      const arrival = this.#arrivals[this.#head++] as Arrival;
+      const arrival = this.#arrivals[this.#head] as Arrival;
+      this.#arrivals[this.#head++] = null;
       this.#cut();
       if (arrival.envelope !== null) {
         arrival.origin.taken(arrival.envelope);

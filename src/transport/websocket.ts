@@ -1,6 +1,6 @@
 import { ArgumentTypeError } from "../errors.js";
 import { brokenError } from "./reasons.js";
-import { type ConnectOptions, connect } from "./wire/connect.js";
+import { type ConnectOptions, checkOptions, connect } from "./wire/connect.js";
 import type { ConnectedTransport } from "./wire/end.js";
 import { type FrameBytes, frameError } from "./wire/frames.js";
 import type { Pipe, PipeListener } from "./wire/pipe.js";
@@ -36,6 +36,7 @@ export async function connectWebSocket(url: string | URL, options: WebSocketOpti
   if (typeof Constructor !== "function") {
     throw new ArgumentTypeError("Expected a runtime with a WebSocket or the option WebSocket, got neither.");
   }
+  checkOptions(options);
   options.signal?.throwIfAborted();
   let socket: WebSocketLike;
   try {

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { TransportError } from "../../src/errors.js";
+import { MOST } from "../../src/transport/limits.js";
 import {
   DATA_HEADER_BYTES,
   decodeFrame,
@@ -132,6 +133,15 @@ describe("what is no frame", () => {
     const longest = encodeFrame({ kind, reason: text, epoch: 1, rank: 1 } as Frame);
     expect(decodeFrame(longest)).toMatchObject({ reason: text });
     expect(() => decodeFrame(new Uint8Array([...longest, 120]))).toThrow(refusal);
+  });
+
+  test("a welcome frame with more peers than a hub can have is refused before any is read", () => {
+    const most = new Uint8Array(16 + 8 * MOST.maxRanks);
+    most.set([0x4b, 0x56, FRAME_VERSION, 2]);
+    expect(decodeFrame(most)).toMatchObject({ peers: { length: MOST.maxRanks } });
+    const more = new Uint8Array(most.length + 8);
+    more.set(most);
+    expect(() => decodeFrame(more)).toThrow(refusal);
   });
 
   test("another beginning and another version are refused, each with what came", () => {

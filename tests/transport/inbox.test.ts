@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { Inbox } from "../../src/transport/inbox.js";
@@ -120,4 +122,34 @@ test("a listener that throws is reported as uncaught, and hinders nobody", () =>
   listeners.tell(7);
   expect(heard).toEqual([7]);
   expect(() => later[0]?.()).toThrow("not my day");
+});
+
+describe("what was taken", () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+
+  test("is not kept: neither behind what waits, nor when nothing waits", async () => {
+    const { inbox } = watched();
+    const origin = { taken: () => undefined };
+    const memories: WeakRef<Uint8Array>[] = [];
+    const put = (id: number) => {
+      const envelope = { ...parcel(1, id), bytes: new Uint8Array(1_000) };
+      memories.push(new WeakRef(envelope.bytes));
+      inbox.put(envelope, origin);
+    };
+    for (let id = 0; id < 4; id++) put(id);
+    const arrivals = inbox.receive()[Symbol.asyncIterator]();
+    const takeOne = async () => {
+      await arrivals.next();
+    };
+    const kept = async () => {
+      for (let steps = 0; steps < 2; steps++) await new Promise((resolve) => setImmediate(resolve)); // a WeakRef holds until its step is over
+      collect();
+      return memories.map((memory) => memory.deref() !== undefined);
+    };
+    for (let id = 0; id < 3; id++) await takeOne();
+    expect(await kept()).toEqual([false, false, false, true]);
+    await takeOne();
+    expect(await kept()).toEqual([false, false, false, false]);
+  });
 });

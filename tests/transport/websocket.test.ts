@@ -1,10 +1,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer, type Socket } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import type { Clock } from "../../src/clock.js";
-import { serveTransport, type TransportServerOptions } from "../../src/node/websocket-server.js";
+import { bufferedBytesOf, serveTransport, type TransportServerOptions } from "../../src/node/websocket-server.js";
 import { TransportHub, type TransportHubOptions } from "../../src/transport/hub.js";
 import { connectWebSocket } from "../../src/transport/websocket.js";
 import { encodeFrame } from "../../src/transport/wire/frames.js";
@@ -25,6 +25,15 @@ async function serve(hubOptions: TransportHubOptions = {}, options: Omit<Transpo
   hub.onMisdeed((_, error) => misdeeds.push(error.message));
   return { hub, url: server.url, misdeeds };
 }
+
+const UPGRADE = `GET / HTTP/1.1
+Host: a
+Connection: Upgrade
+Upgrade: websocket
+Sec-WebSocket-Version: 13
+Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==
+
+`.replaceAll("\n", "\r\n");
 
 /** A socket in the hands of a test. */
 function raw(url: string, headers: Record<string, string> = {}) {
@@ -69,6 +78,63 @@ describe("the server", () => {
     await until(() => stranger.told.error !== "", "it is refused");
     expect(stranger.told.error).toContain("401");
     await once(raw(url, { authorization: "Bearer x" }).socket, "open");
+  });
+
+  test("refuses whoever makes authorize throw, and goes on", async () => {
+    const { url } = await serve({}, { authorize: ({ url: path = "" }) => new URL(path, "http://a").pathname === "/" });
+    const { port } = new URL(url);
+    const stranger = connect(Number(port), "127.0.0.1");
+    closers.push(async () => stranger.destroy());
+    let answer = "";
+    stranger.on("data", (data) => {
+      answer += data;
+    });
+    stranger.write(UPGRADE.replace("/ HTTP", "//[ HTTP"));
+    await once(stranger, "end");
+    expect(answer).toMatch(/^HTTP\/1\.1 500 /);
+    await once(raw(url).socket, "open");
+  });
+
+  test("lets go of those who are refused and do not hang up, and of those who say nothing", async () => {
+    const hub = new TransportHub();
+    const server = await serveTransport({ hub, authorize: () => false });
+    const open = async () => {
+      const stream = connect({ port: server.port, host: "127.0.0.1", allowHalfOpen: true });
+      stream.on("error", () => undefined); // it may be reset
+      closers.push(async () => stream.destroy());
+      await once(stream, "connect");
+      return stream;
+    };
+    const [refused, silent, half] = [await open(), await open(), await open()];
+    refused.write(UPGRADE);
+    half.write(UPGRADE.slice(0, 20));
+    await once(refused, "data");
+    const gone = once(silent, "close");
+    silent.resume().on("end", () => silent.destroy());
+    await server.close(); // waits for all connections
+    await gone;
+  });
+
+  test("ends the wait for who connects and says nothing, at a hub without a clock as well", async () => {
+    const timers: { callback: () => void; delayMs: number }[] = [];
+    const clock: Clock = {
+      now: () => 0,
+      setTimeout: (callback, delayMs) => timers.push({ callback, delayMs }),
+      clearTimeout: () => undefined,
+    };
+    const { url, hub } = await serve({ helloTimeoutMs: 70 }, { clock });
+    const silent = raw(url);
+    await until(() => hub.strangers === 1, "it is connected");
+    for (const { callback, delayMs } of timers) if (delayMs === 70) callback();
+    await until(() => silent.told.closed !== undefined, "it is refused");
+    expect(hub.strangers).toBe(0);
+  });
+
+  test("lets eight windows wait for a connection, whatever their size, unless told otherwise", async () => {
+    const hubs = [{}, { windowBytes: 2 ** 30 }, { maxEnvelopeBytes: 2 ** 30 }].map(
+      (limits) => new TransportHub(limits),
+    );
+    expect(hubs.map((hub) => bufferedBytesOf(hub))).toEqual([2 ** 29, 2 ** 33, 2 ** 33]);
   });
 
   test("refuses more connections than may be, and has room again when one ends", async () => {
@@ -122,7 +188,7 @@ describe("the server", () => {
     const timers: (() => void)[] = [];
     const clock: Clock = {
       now: () => 0,
-      setTimeout: (callback) => timers.push(callback),
+      setTimeout: (callback, delayMs) => delayMs === 15_000 && timers.push(callback), // not the wait for a hello
       clearTimeout: () => undefined,
     };
     const { url, hub } = await serve({}, { clock });
@@ -186,6 +252,23 @@ describe("the client", () => {
       code: "KVROUTE_ARGUMENT_TYPE",
     });
   });
+
+  test.each([{ rank: -1 }, { rank: 1, windowBytes: 0 }])(
+    "opens no socket for options that are none: %o",
+    async (options) => {
+      let sockets = 0;
+      class Counted extends WebSocket {
+        constructor(url: string) {
+          super(url);
+          sockets++;
+        }
+      }
+      const { url } = await serve();
+      const connecting = connectWebSocket(url, { ...options, WebSocket: Counted });
+      await expect(connecting).rejects.toMatchObject({ code: "KVROUTE_ARGUMENT_RANGE" });
+      expect(sockets).toBe(0);
+    },
+  );
 
   test("gives a connection up that is not made", async () => {
     const streams: Socket[] = [];

@@ -31,8 +31,7 @@ type Welcome = Extract<Frame, { kind: "welcome" }>;
  */
 export async function connect(pipe: Pipe, options: ConnectOptions): Promise<ConnectedTransport> {
   const { rank, signal } = options;
-  checkU32(rank, "rank");
-  const own = limitsOf(options);
+  const own = checkOptions(options);
   if (signal?.aborted) {
     void pipe.close();
     throw signal.reason;
@@ -63,6 +62,12 @@ export async function connect(pipe: Pipe, options: ConnectOptions): Promise<Conn
     signal?.addEventListener("abort", giveUp);
     pipe.post(encodeFrame({ kind: "hello", rank }));
   });
+}
+
+/** Checks options before anything is opened for them. */
+export function checkOptions(options: ConnectOptions): Limits {
+  checkU32(options.rank, "rank");
+  return limitsOf(options);
 }
 
 function welcomeOf(frame: Frame): Welcome {

@@ -1,4 +1,5 @@
 import { TransportError } from "../../errors.js";
+import { MOST } from "../limits.js";
 import type { Envelope } from "../types.js";
 
 // What crosses a pipe: frames, one a message of the channel beneath. docs/transports.md has the tables.
@@ -51,6 +52,7 @@ export const DATA_HEADER_BYTES = 40;
 export const REASON_BYTES_MAX = 256;
 
 const PEER_BYTES = 8;
+const PEERS_BYTES_MAX = PEER_BYTES * MOST.maxRanks;
 const U32_MASK = 0xffff_ffffn;
 
 /** Arrays of so few bytes have no buffer of their own until they are asked for it. */
@@ -181,8 +183,8 @@ function peersOf(bytes: FrameBytes): PeerId[] {
 function checkSize(kind: Frame["kind"], size: number): void {
   const { fixed, unit } = KINDS[kind];
   const rest = size - fixed;
-  const isText = kind === "refused" || kind === "lost" || kind === "bye";
-  const fits = unit === 0 ? rest === 0 : rest >= 0 && rest % unit === 0 && (!isText || rest <= REASON_BYTES_MAX);
+  const most = kind === "data" ? size : kind === "welcome" ? PEERS_BYTES_MAX : REASON_BYTES_MAX;
+  const fits = unit === 0 ? rest === 0 : rest >= 0 && rest % unit === 0 && rest <= most;
   if (!fits) throw frameError(`Expected a ${kind} frame of a size that it can have, got ${size} bytes`);
 }
 
