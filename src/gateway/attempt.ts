@@ -1,11 +1,10 @@
 import { KvrouteError, UpstreamError } from "../errors.js";
-import type { SelectRequest } from "../selection/service.js";
 import type { Booking } from "./booking.js";
 import { Call } from "./call.js";
 import { CallBody } from "./call-body.js";
-import type { Dialect } from "./dialect.js";
 import type { FleetWorker } from "./fleet.js";
 import type { RouterSettings } from "./options.js";
+import { idOf, type Prepared } from "./prepare.js";
 import { withoutAffinityHeaders } from "./session.js";
 import { type AnswerReader, isEventStream, readerOf } from "./stream.js";
 import { BYTES_PER_TOKEN, type TokenRates } from "./token-rates.js";
@@ -16,15 +15,6 @@ import type { UpstreamRequest } from "./upstream.js";
 const OUTPUT_BLOCKS_PER_CHUNK = 64;
 const CREDENTIALS = ["authorization", "x-api-key", "api-key", "cookie"];
 
-/** A request and what it is routed by. */
-export interface Prepared {
-  readonly request: GatewayRequest;
-  readonly dialect: Dialect | undefined;
-  readonly model: string;
-  readonly promptBytes: number;
-  readonly select: SelectRequest;
-}
-
 /** What an attempt is made with. */
 export interface AttemptParts {
   readonly settings: RouterSettings;
@@ -32,6 +22,8 @@ export interface AttemptParts {
   readonly booking: Booking;
   readonly worker: FleetWorker;
   readonly prepared: Prepared;
+  /** Is told of an answer that the worker keeps under an id. */
+  readonly onStored: (id: string) => void;
   readonly onBegun: (call: Call) => void;
   readonly onSettled: (call: Call, outcome: Outcome) => void;
   readonly onCancelFailed: () => void;
@@ -140,11 +132,13 @@ export class Attempt {
     }
   }
 
-  /** Takes from what the engine counted how long its tokens are, and how much of the prompt it had. */
+  /** Takes from the answer where it is kept, how long the tokens of its model are, and how much of the prompt was cached. */
   #learn(): void {
+    const { rates, prepared, booking, onStored } = this.#parts;
+    const storedId = idOf(this.#reader?.responseId);
+    if (storedId !== undefined) onStored(storedId);
     const usage = this.#reader?.usage;
     if (usage === undefined) return;
-    const { rates, prepared, booking } = this.#parts;
     rates.learn(prepared.model, prepared.promptBytes, usage);
     if (usage.cachedTokens === undefined) return;
     // Workers are compared in tokens of one size, whatever the model makes of them.

@@ -91,6 +91,11 @@ export class Fleet {
     return worker;
   }
 
+  /** Whether this very worker is still there. */
+  has(worker: FleetWorker): boolean {
+    return this.#workers.get(worker.settings.id) === worker;
+  }
+
   /** @throws {UnknownWorkerError} `KVROUTE_UNKNOWN_WORKER` if no worker has the id */
   get(id: string): FleetWorker {
     const worker = this.#workers.get(id);

@@ -2,6 +2,7 @@ import type { Clock } from "../clock.js";
 import { describe } from "../core/describe.js";
 import type { PrefixIndex } from "../core/prefix-index.js";
 import { OptionError } from "../errors.js";
+import { WEIGHT_MAX, WEIGHT_MIN } from "../selection/catalog/registration.js";
 import { createPolicy, type Policy, type PolicyName } from "../selection/policy.js";
 import { systemClock, systemRandom } from "../system.js";
 import { fetchUpstream, type Upstream } from "./upstream.js";
@@ -17,7 +18,7 @@ export interface WorkerOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Requests that it has at a time. Default: any number. */
   readonly maxInFlight?: number | undefined;
-  /** How much it can do beside the others. Above 0, default 1. */
+  /** How much it can do beside the others. 0.000001 to 1,000,000, default 1. */
   readonly weight?: number | undefined;
 }
 
@@ -120,8 +121,9 @@ export function workerSettings(options: WorkerOptions, place: string): WorkerSet
     throw new OptionError(`Expected ${place} to be an object, got ${describe(options)}.`);
   }
   const { models, headers, maxInFlight, weight = 1 } = options;
-  if (!(typeof weight === "number" && weight > 0 && weight < Number.POSITIVE_INFINITY)) {
-    throw new OptionError(`Expected ${place}.weight to be a finite number above 0, got ${describe(weight)}.`);
+  if (!(typeof weight === "number" && weight >= WEIGHT_MIN && weight <= WEIGHT_MAX)) {
+    const range = `a number from ${WEIGHT_MIN} to ${WEIGHT_MAX}`;
+    throw new OptionError(`Expected ${place}.weight to be ${range}, got ${describe(weight)}.`);
   }
   return {
     id: name(`${place}.id`, options.id),

@@ -1,15 +1,14 @@
-import { GatewayError, KvrouteError } from "../errors.js";
-import { SelectionService } from "../selection/service.js";
-import { Attempt, type Prepared, targetOf } from "./attempt.js";
+import { GatewayError, KvrouteError, WorkersBusyError } from "../errors.js";
+import { type RoutingConstraints, SelectionService } from "../selection/service.js";
+import { SessionTable } from "../selection/sessions.js";
+import { Attempt, targetOf } from "./attempt.js";
 import { Booking } from "./booking.js";
 import type { Call } from "./call.js";
-import { dialectOf } from "./dialect.js";
 import { errorAnswer } from "./envelope.js";
 import { Fleet } from "./fleet.js";
 import { listModels } from "./models.js";
 import type { RouterSettings } from "./options.js";
-import { type PromptPath, promptKeyOf } from "./prompt.js";
-import { sessionOf, tenantOf } from "./session.js";
+import { type Prepared, prepare } from "./prepare.js";
 import { BYTES_PER_TOKEN, TokenRates } from "./token-rates.js";
 import { type Answer, type GatewayRequest, noOutcomes, type Outcome } from "./types.js";
 
@@ -23,6 +22,8 @@ export class Pipeline {
   readonly rates = new TokenRates();
   readonly outcomes = noOutcomes();
   readonly #settings: RouterSettings;
+  /** Which worker keeps which response, for requests that go on from one. */
+  readonly #stored = new SessionTable();
   readonly #calls = new Set<Call>();
   #ids = 0;
   #isClosed = false;
@@ -64,6 +65,12 @@ export class Pipeline {
     }
   }
 
+  /** Removes a worker at once. */
+  removeWorker(id: string): void {
+    this.fleet.remove(id);
+    this.#stored.removeWorker(id);
+  }
+
   /** Takes no more requests. Resolves when those that there are have ended; the signal ends them at once. */
   async close(signal?: AbortSignal): Promise<void> {
     this.#isClosed = true;
@@ -101,41 +108,27 @@ export class Pipeline {
         targets: workers.map((worker) => targetOf(worker, request, this.#settings)),
       });
     }
-    const prepared = await this.#prepare(request);
+    const prepared = await prepare(request, this.#settings.blockBytes);
     signal?.throwIfAborted();
     this.#checkOpen();
     return this.#attempt(prepared);
   }
 
-  async #prepare(request: GatewayRequest): Promise<Prepared> {
-    const { method, path, headers, bytes = new Uint8Array(0) } = request;
-    const dialect = dialectOf(method, path);
-    if (dialect === undefined) {
-      return { request, dialect, model: "", promptBytes: 0, select: { sequenceHashes: [], islTokens: 1 } };
-    }
-    const tenant = await tenantOf(headers);
-    const key = promptKeyOf(path as PromptPath, bytes, { blockBytes: this.#settings.blockBytes, tenant });
-    const { model, promptBytes, sequenceHashes, fingerprint } = key;
-    const select = {
-      sequenceHashes,
-      islTokens: Math.max(1, Math.ceil(promptBytes / BYTES_PER_TOKEN)),
-      session: sessionOf(headers, key.parsed, fingerprint)?.id,
-      tenant,
-      affinityKey: fingerprint,
-    };
-    return { request, dialect, model, promptBytes, select };
-  }
-
   /** Sends a request to the best worker there is, once. */
   #attempt(prepared: Prepared): Promise<Answer> {
-    const allowedWorkerIds = this.fleet.candidates(prepared.model);
-    const { selectionId, worker } = this.service.selectAndReserve({ ...prepared.select, allowedWorkerIds });
+    const constraints = this.#constraintsOf(prepared);
+    const { selectionId, worker } = this.service.selectAndReserve({ ...prepared.select, ...constraints });
+    const fleetWorker = this.fleet.get(String(worker.workerId));
     const attempt = new Attempt({
       settings: this.#settings,
       rates: this.rates,
       booking: new Booking(this.service, selectionId),
-      worker: this.fleet.get(String(worker.workerId)),
+      worker: fleetWorker,
       prepared,
+      onStored: (id) => {
+        if (!this.fleet.has(fleetWorker)) return; // it was removed meanwhile: one of its id would be another
+        this.#stored.record(prepared.tenant, id, worker, this.#settings.clock.now());
+      },
       onBegun: (call) => this.#calls.add(call),
       onSettled: (call, outcome) => this.#settled(call, outcome),
       onCancelFailed: () => {
@@ -143,6 +136,14 @@ export class Pipeline {
       },
     });
     return attempt.send();
+  }
+
+  #constraintsOf({ model, tenant, storedId }: Prepared): RoutingConstraints {
+    const allowedWorkerIds = this.fleet.candidates(model);
+    const keeper = storedId && this.#stored.find(tenant, storedId, this.#settings.clock.now())?.workerId;
+    if (keeper === undefined || keeper === "" || this.fleet.get(String(keeper)).isDraining) return { allowedWorkerIds };
+    if (allowedWorkerIds?.includes(String(keeper)) === false) throw new WorkersBusyError(1);
+    return { pinnedWorker: { workerId: keeper } };
   }
 
   #settled(call: Call, outcome: Outcome): void {

@@ -15,6 +15,7 @@ export class ProtocolReader {
   #hasFailed = false;
   #usage: Usage | undefined;
   #outputTokens = 0;
+  #responseId: unknown;
 
   constructor(dialect: Dialect) {
     this.#dialect = dialect;
@@ -37,6 +38,11 @@ export class ProtocolReader {
 
   get usage(): Usage | undefined {
     return this.#usage;
+  }
+
+  /** What names the answer, where the engine may keep it under that name. */
+  get responseId(): unknown {
+    return this.#responseId;
   }
 
   /** Tokens of output so far: as the engine counts them, or else one an event. */
@@ -71,6 +77,7 @@ export class ProtocolReader {
 
   #readResponses({ type, response }: Fields): void {
     if (typeof type !== "string") return;
+    if (isFields(response)) this.#responseId = response["id"];
     if (type.endsWith(".delta")) this.#outputTokens++;
     if (type === "error" || type === "response.failed") this.#fail();
     if (type !== "response.completed" && type !== "response.incomplete") return;

@@ -91,7 +91,7 @@ export function createRouter(options: RouterOptions): Router {
     fetch: fetch as typeof globalThis.fetch,
     handler: (request, context) => handle(pipeline, request, context, maxBodyBytes),
     addWorker: (worker) => pipeline.fleet.add(worker, "worker"),
-    removeWorker: (id) => pipeline.fleet.remove(id),
+    removeWorker: (id) => pipeline.removeWorker(id),
     drain: async (id, { signal } = {}) => abortable(pipeline.fleet.drain(id).idle(), signal),
     close: ({ signal } = {}) => pipeline.close(signal),
     stats: () => statsOf(pipeline),

@@ -20,6 +20,8 @@ export interface AnswerReader {
   /** Whether the engine reported an error in its answer. */
   readonly hasFailed: boolean;
   readonly usage: Usage | undefined;
+  /** What names an answer of the Responses protocol, `undefined` for any other. */
+  readonly responseId: unknown;
   /** Tokens of output so far, 0 where nobody counts them. */
   readonly outputTokens: number;
   /** Takes the next bytes. Returns those that may pass on now. */
@@ -45,6 +47,7 @@ class BlindReader implements AnswerReader {
   readonly hasEnded = false;
   readonly hasFailed = false;
   readonly usage = undefined;
+  readonly responseId = undefined;
   readonly outputTokens = 0;
 
   push(chunk: Uint8Array): Uint8Array {
@@ -90,6 +93,10 @@ class StreamReader implements AnswerReader {
 
   get usage(): Usage | undefined {
     return this.#protocol.usage;
+  }
+
+  get responseId(): unknown {
+    return this.#protocol.responseId;
   }
 
   get outputTokens(): number {
@@ -143,6 +150,7 @@ class JsonReader implements AnswerReader {
   #chunks: Uint8Array[] = [];
   #bytes = 0;
   #usage: Usage | undefined;
+  #responseId: unknown;
 
   constructor(dialect: Dialect) {
     this.#dialect = dialect;
@@ -150,6 +158,10 @@ class JsonReader implements AnswerReader {
 
   get usage(): Usage | undefined {
     return this.#usage;
+  }
+
+  get responseId(): unknown {
+    return this.#responseId;
   }
 
   push(chunk: Uint8Array): Uint8Array {
@@ -162,7 +174,10 @@ class JsonReader implements AnswerReader {
   end() {
     if (this.#bytes > ANSWER_BYTES_MAX) return { rest: NOTHING, isWhole: true };
     const answer = parse(this.#chunks);
-    if (isFields(answer)) this.#usage = usageOf(answer["usage"], this.#dialect);
+    if (isFields(answer)) {
+      this.#usage = usageOf(answer["usage"], this.#dialect);
+      if (this.#dialect === "responses") this.#responseId = answer["id"];
+    }
     return { rest: NOTHING, isWhole: isFields(answer) };
   }
 

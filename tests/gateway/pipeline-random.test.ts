@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { VirtualClock } from "../../src/sim/clock.js";
+import { scaled } from "../support/scale.js";
 import { until } from "../support/until.js";
 import { CHAT_URL, chat, DONE, type HandCall, HandEngine, handStage, isIdle, token } from "./stage.js";
 
@@ -140,6 +141,6 @@ test("whatever engine and client do, each request ends once, and all counters ar
       for (const done of clients) done.then(() => left--);
       await until(() => left <= stays, "no client waits");
     }),
-    { numRuns: 400 },
+    { numRuns: scaled(100) },
   );
 });

@@ -180,6 +180,55 @@ describe("sessions", () => {
   });
 });
 
+describe("a response that an engine keeps", () => {
+  const URL_OF = "http://kvroute/v1/responses";
+  const request = (more: object) => ({ method: "POST", body: JSON.stringify({ model: "m", input: "x", ...more }) });
+
+  test("is continued, read and deleted where it is kept, whatever the load says", async () => {
+    const stage = handStage({ workers });
+    const { url } = await ask(stage, request({}), { id: "resp_1" }, URL_OF);
+    const busy = stage.router.fetch(URL_OF, request({ previous_response_id: "resp_1" }));
+    const open = await stage.engine.call(1);
+    for (const turn of [1, 2, 3]) {
+      const next = await ask(stage, request({ previous_response_id: "resp_1", turn }), { id: `resp_${turn}` }, URL_OF);
+      expect(next.url).toBe(url);
+    }
+    for (const method of ["GET", "DELETE"])
+      expect((await ask(stage, { method }, {}, `${URL_OF}/resp_1`)).url).toBe(`${url}/resp_1`);
+    const foreign = { ...request({ previous_response_id: "resp_1" }), headers: { authorization: "Bearer other" } };
+    expect((await ask(stage, foreign, {}, URL_OF)).url).not.toBe(url); // an id is its tenant's
+    open.begin("application/json").send("{}").end();
+    await (await busy).text();
+  });
+
+  test("is asked for elsewhere when its worker has gone, drains, or went before it was whole", async () => {
+    for (const leave of ["remove", "drain", "early"] as const) {
+      const stage = handStage({ workers });
+      const { engine, router } = stage;
+      const response = router.fetch(URL_OF, request({}));
+      const call = (await engine.call()).begin("application/json").send('{"id":"resp_1"}');
+      const id = call.url.includes("//a/") ? "a" : "b";
+      if (leave === "early") router.removeWorker(id);
+      call.end();
+      await (await response).text();
+      if (leave === "remove") router.removeWorker(id);
+      if (leave === "drain") await router.drain(id);
+      expect((await ask(stage, request({ previous_response_id: "resp_1" }), {}, URL_OF)).url).not.toBe(call.url);
+    }
+  });
+
+  test("is not asked for elsewhere while its worker is full", async () => {
+    const stage = handStage({ workers: workers.map((worker) => ({ ...worker, maxInFlight: 1 })) });
+    const { url } = await ask(stage, request({}), { id: "resp_1" }, URL_OF);
+    const busy = stage.router.fetch(URL_OF, request({ previous_response_id: "resp_1" }));
+    const open = await stage.engine.call(1);
+    expect(open.url).toBe(url);
+    expect((await stage.router.fetch(URL_OF, request({ previous_response_id: "resp_1" }))).status).toBe(429);
+    open.begin("application/json").send("{}").end();
+    await (await busy).text();
+  });
+});
+
 describe("the books follow the answer", () => {
   test("the prefill ends with the first byte of a stream, and output is booked as it comes", async () => {
     const { engine, router } = handStage();

@@ -1,0 +1,55 @@
+import type { SelectRequest } from "../selection/service.js";
+import { SESSION_ID_LENGTH_MAX } from "../selection/sessions.js";
+import { type Dialect, dialectOf } from "./dialect.js";
+import { type PromptPath, promptKeyOf } from "./prompt.js";
+import { sessionOf, tenantOf } from "./session.js";
+import { BYTES_PER_TOKEN } from "./token-rates.js";
+import type { GatewayRequest } from "./types.js";
+import { isFields } from "./usage.js";
+
+/** A request and what it is routed by. */
+export interface Prepared {
+  readonly request: GatewayRequest;
+  readonly dialect: Dialect | undefined;
+  readonly model: string;
+  readonly promptBytes: number;
+  readonly tenant: string;
+  /** The response that the request goes on from or is about: only the worker that keeps it can serve the request. */
+  readonly storedId: string | undefined;
+  readonly select: SelectRequest;
+}
+
+const NO_BYTES = new Uint8Array(0);
+
+/**
+ * Reads of a request what it is routed by.
+ *
+ * @throws {BodyError} if its path has a known protocol and its body cannot be read
+ */
+export async function prepare(request: GatewayRequest, blockBytes: number): Promise<Prepared> {
+  const { method, path, headers, bytes = NO_BYTES } = request;
+  const dialect = dialectOf(method, path);
+  const tenant = await tenantOf(headers);
+  if (dialect === undefined) {
+    const storedId = idOf(/^\/v1\/responses\/([^/]+)/.exec(path)?.[1]);
+    const select = { sequenceHashes: [], islTokens: 1 };
+    return { request, dialect, model: "", promptBytes: 0, tenant, storedId, select };
+  }
+  const key = promptKeyOf(path as PromptPath, bytes, { blockBytes, tenant });
+  const { model, promptBytes, sequenceHashes, fingerprint, parsed } = key;
+  const select = {
+    sequenceHashes,
+    islTokens: Math.max(1, Math.ceil(promptBytes / BYTES_PER_TOKEN)),
+    session: sessionOf(headers, parsed, fingerprint)?.id,
+    tenant,
+    affinityKey: fingerprint,
+  };
+  const isResponses = dialect === "responses" && isFields(parsed);
+  const storedId = isResponses ? idOf(parsed["previous_response_id"]) : undefined;
+  return { request, dialect, model, promptBytes, tenant, storedId, select };
+}
+
+/** Gives an id that can be remembered, `undefined` for anything else. */
+export function idOf(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" && value.length <= SESSION_ID_LENGTH_MAX ? value : undefined;
+}
