@@ -7,6 +7,7 @@ import type { RoutingPartition } from "./cache/types.js";
 import { SelectionCache } from "./cache.js";
 import { checkName, checkWhole } from "./catalog/registration.js";
 import { kv, type Policy } from "./policy.js";
+import { activeLoadOf, selectionAgain, selectionOf } from "./service/answers.js";
 import type { LiveBooking } from "./service/bookings.js";
 import { blockSizeOf, Decider, type Decision, potentialBlocksOf, prefillTokensOf } from "./service/decide.js";
 import { LearntSizes } from "./service/learnt-size.js";
@@ -159,6 +160,8 @@ export class SelectionService {
     const booking = this.#ledger.renew(selectionId, nowMs);
     const { partition, row, session, tenant } = booking.inputs;
     partition.load.endPrefill(booking.load, nowMs);
+    if (booking.hasAnswered) return; // its session may have moved on
+    booking.hasAnswered = true;
     if (session !== undefined) this.#sessions.record(tenant, session, row.worker, nowMs);
   }
 
@@ -202,14 +205,17 @@ export class SelectionService {
 
   /**
    * Says how many tokens of its prompt the engine found cached for a booking. From it the service learns how many blocks the
-   * worker keeps, unless KV events tell.
+   * worker keeps, unless KV events tell. Of each booking the first report counts: some engines repeat it with every chunk.
    *
    * @throws {UnknownBookingError} `KVROUTE_UNKNOWN_BOOKING` if nothing is booked under the id
    */
   reportCachedTokens(selectionId: string, cachedTokens: number): void {
     const nowMs = this.#pass();
     checkWhole(cachedTokens, "cachedTokens", 0, Number.MAX_SAFE_INTEGER);
-    const { inputs } = this.#ledger.renew(selectionId, nowMs);
+    const booking = this.#ledger.renew(selectionId, nowMs);
+    if (booking.hasReported) return;
+    booking.hasReported = true;
+    const { inputs } = booking;
     this.#sizes.report(inputs.row, inputs.overlapBlocks, cachedTokens, blockSizeOf(inputs.partition));
   }
 
@@ -310,24 +316,13 @@ export class SelectionService {
     };
   }
 
-  // The worker is the one that was booked, and what it holds may have changed since.
   #selectAgain(request: SelectRequest, known: LiveBooking, nowMs: number): Selection & Booking {
-    const { inputs } = known;
     const partition = this.#partitionOf(request);
-    const blockSize = blockSizeOf(partition);
     const { expectedOutputTokens } = request;
-    const { sequenceHashes, promptTokens } = resolvePrompt(request, blockSize);
+    const { sequenceHashes, promptTokens } = resolvePrompt(request, blockSizeOf(partition));
     const claimed = { partition, sequenceHashes, islTokens: promptTokens, expectedOutputTokens };
     const booking = this.#ledger.again(known, claimed, nowMs);
-    const { overlapBlocks, effectivePrefillTokens } = inputs;
-    return {
-      ...booking,
-      blockSize,
-      sequenceHashes,
-      overlapBlocks,
-      cachedTokens: promptTokens - effectivePrefillTokens,
-      potentialDecodeBlocks: inputs.row.load.activeBlocks,
-    };
+    return selectionAgain(known.inputs, booking, sequenceHashes, this.#busy);
   }
 
   #forgetRanks(rows: readonly WorkerRow[]): void {
@@ -335,6 +330,7 @@ export class SelectionService {
     for (const row of rows) {
       this.#index.clear(row.worker);
       this.#sizes.forget(row);
+      this.#sessions.removeRank(row.worker);
     }
   }
 
@@ -345,34 +341,4 @@ export class SelectionService {
     this.#sessions.removeWorker(workerId);
     this.#policy.removeWorker?.(workerId);
   }
-}
-
-function selectionOf(request: SelectRequest, decision: Decision, { kvUsage }: BusyThresholds): Selection {
-  const { partition, row, prompt, blockSize, overlapBlocks, potentialDecodeBlocks } = decision;
-  const { promptTokens, sequenceHashes } = prompt;
-  const { endpoint, totalKvBlocks } = row.entry.settings;
-  const effectivePrefillTokens = prefillTokensOf(promptTokens, overlapBlocks, blockSize);
-  const isKnown = kvUsage !== undefined && totalKvBlocks !== undefined;
-  return {
-    selectionId: request.selectionId,
-    modelName: partition.modelName,
-    routingGroup: partition.routingGroup,
-    worker: row.worker,
-    endpoint,
-    blockSize,
-    islTokens: promptTokens,
-    sequenceHashes,
-    overlapBlocks,
-    cachedTokens: promptTokens - effectivePrefillTokens,
-    effectivePrefillTokens,
-    potentialDecodeBlocks,
-    decodeBusy: isKnown ? potentialDecodeBlocks > kvUsage * totalKvBlocks : undefined,
-    decision: decision.decision,
-    explanation: decision.explanation,
-  };
-}
-
-function activeLoadOf({ worker, load }: WorkerRow): ActiveLoad {
-  const { activePrefillTokens, activeBlocks, activeRequests } = load;
-  return { worker, activePrefillTokens, activeBlocks, activeRequests };
 }

@@ -98,6 +98,13 @@ export class SessionTable {
     this.#byWorker.delete(workerKey(workerId));
   }
 
+  /** Forgets all that one rank of a worker served. */
+  removeRank({ workerId, dpRank }: WorkerWithDpRank): void {
+    for (const session of this.#byWorker.get(workerKey(workerId)) ?? []) {
+      if (session.worker.dpRank === dpRank) this.#drop(session);
+    }
+  }
+
   // Each use puts a session at the end, so that the oldest stand in front: for that, time stands still while the clock is
   // set back. Each that goes came once: no call is long but after a time when nobody called.
   #expire(nowMs: number): void {

@@ -50,6 +50,10 @@ export class NaiveSessions {
     this.#uses = this.#uses.filter(({ worker }) => worker.workerId !== workerId);
   }
 
+  removeRank({ workerId, dpRank }: WorkerWithDpRank): void {
+    this.#uses = this.#uses.filter(({ worker }) => worker.workerId !== workerId || worker.dpRank !== dpRank);
+  }
+
   #advance(nowMs: number): void {
     this.#nowMs = Math.max(this.#nowMs, nowMs);
     const kept = this.#uses.filter(({ atMs }) => this.#nowMs - atMs <= this.idleMs);

@@ -9,6 +9,7 @@ type Step =
   | { readonly verb: "forget"; readonly tenant: string; readonly session: string }
   | { readonly verb: "record"; readonly tenant: string; readonly session: string; readonly worker: number }
   | { readonly verb: "removeWorker"; readonly worker: number }
+  | { readonly verb: "removeRank"; readonly worker: number; readonly rank: number }
   | { readonly verb: "advance"; readonly ms: number };
 
 /** Plays steps on the table and on the naive one and compares all that either says. */
@@ -32,7 +33,8 @@ function answer(table: SessionTable | NaiveSessions, step: Exclude<Step, { verb:
   if (step.verb === "find") return table.find(step.tenant, step.session, nowMs);
   if (step.verb === "forget") return table.forget(step.tenant, step.session);
   if (step.verb === "removeWorker") return table.removeWorker(step.worker);
-  return table.record(step.tenant, step.session, { workerId: step.worker, dpRank: step.worker % 2 }, nowMs);
+  if (step.verb === "removeRank") return table.removeRank({ workerId: step.worker, dpRank: step.rank });
+  return table.record(step.tenant, step.session, { workerId: step.worker, dpRank: step.session.length % 2 }, nowMs);
 }
 
 // Pairs that a careless key would confuse, and texts of both sides of the longest.
@@ -44,6 +46,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ verb: fc.constant("find"), tenant, session }) },
   { weight: 1, arbitrary: fc.record({ verb: fc.constant("forget"), tenant, session }) },
   { weight: 1, arbitrary: fc.record({ verb: fc.constant("removeWorker"), worker }) },
+  { weight: 1, arbitrary: fc.record({ verb: fc.constant("removeRank"), worker, rank: fc.nat(1) }) },
   { weight: 3, arbitrary: fc.record({ verb: fc.constant("advance"), ms: fc.integer({ min: -3, max: 8 }) }) },
 );
 

@@ -29,6 +29,10 @@ export class LiveBooking implements Aged<LiveBooking> {
   older: LiveBooking | null = null;
   newer: LiveBooking | null = null;
   lateIndex = NOT_LATE;
+  /** Whether its first token has come. */
+  hasAnswered = false;
+  /** Whether its engine has said how much it had cached. */
+  hasReported = false;
 
   constructor(
     readonly selectionId: string,
