@@ -123,17 +123,26 @@ export class DecodeWorker {
   }
 
   #hold(cache: KvCache, payload: Uint8Array): void {
-    const { maxKvBytes, maxHeldBytes } = this.#limits;
+    const { maxKvBytes } = this.#limits;
     if (cache.payload !== undefined) throw new GivenUp("badMessage", "The KV cache came twice.");
     if (payload.length > maxKvBytes) throw this.#tooLarge(payload.length);
-    if (!this.#shop.held.take(payload.length))
-      throw new GivenUp("busy", `KV caches of more than ${maxHeldBytes} bytes would be held.`);
+    this.#takeRoom(payload.length);
     cache.heldBytes = payload.length;
     cache.payload = payload;
   }
 
+  /** Takes room for KV caches, or says that there is none. */
+  #takeRoom(bytes: number): void {
+    const { held } = this.#shop;
+    if (held.take(bytes)) return;
+    const most = `at most ${this.#limits.maxHeldBytes} bytes of KV caches, the decode worker's maxHeldBytes`;
+    throw new GivenUp("busy", `Expected ${most}, got ${bytes} more beside ${held.lent}.`);
+  }
+
   #tooLarge(kvBytes: bigint | number): GivenUp {
-    return new GivenUp("tooLarge", `Expected a KV cache of at most ${this.#limits.maxKvBytes} bytes, got ${kvBytes}.`);
+    const { maxKvBytes } = this.#limits;
+    const text = `Expected a KV cache of at most ${maxKvBytes} bytes, the decode worker's maxKvBytes, got ${kvBytes}.`;
+    return new GivenUp("tooLarge", text);
   }
 
   #acknowledge({ source: destination, router, requestId }: Envelope): void {
@@ -186,8 +195,7 @@ export class DecodeWorker {
       throw new TypeError(`Expected decodeStep to give a bigint, or a token and a KV cache, got ${typeof step}.`);
     if (step.kv.length > this.#limits.maxKvBytes) throw this.#tooLarge(step.kv.length);
     const grownBytes = step.kv.length - job.heldBytes;
-    if (!this.#shop.held.take(grownBytes))
-      throw new GivenUp("busy", `KV caches of more than ${this.#limits.maxHeldBytes} bytes would be held.`);
+    this.#takeRoom(grownBytes);
     job.heldBytes += grownBytes;
     job.kv = step.kv;
     return step.token;

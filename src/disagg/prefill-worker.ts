@@ -1,5 +1,5 @@
 import type { Clock } from "../clock.js";
-import { ArgumentTypeError } from "../errors.js";
+import { ArgumentTypeError, TransportError } from "../errors.js";
 import { systemClock } from "../system.js";
 import type { Envelope } from "../transport/types.js";
 import { type Deferred, defer } from "./common/deferred.js";
@@ -109,7 +109,11 @@ export class PrefillWorker {
     if (half.prompt !== undefined) throw new GivenUp("badMessage", "The prompt came twice.");
     if (bytes > maxPromptTokens * TOKEN_BYTES)
       throw new GivenUp("tooLarge", `Expected at most ${maxPromptTokens} prompt tokens, got ${bytes} bytes.`);
-    if (!this.#shop.held.take(bytes)) throw new GivenUp("busy", `Prompts of more than ${maxHeldBytes} bytes are held.`);
+    const { held } = this.#shop;
+    if (!held.take(bytes)) {
+      const most = `at most ${maxHeldBytes} bytes of prompts, the prefill worker's maxHeldBytes`;
+      throw new GivenUp("busy", `Expected ${most}, got ${bytes} more beside ${held.lent}.`);
+    }
     half.heldBytes = bytes;
   }
 
@@ -150,7 +154,9 @@ export class PrefillWorker {
       await this.#shop.send(job, decodeRank, TAGS.kvCache, 0, header);
       await this.#shop.send(job, decodeRank, TAGS.kvCache, 1, kv);
     } catch (error) {
-      throw job.signal.aborted ? error : new GivenUp("peerLost", asGivenUp(error).message);
+      if (job.signal.aborted) throw error;
+      const isTooLarge = error instanceof TransportError && error.code === "KVROUTE_TRANSPORT_TOO_LARGE";
+      throw new GivenUp(isTooLarge ? "tooLarge" : "peerLost", asGivenUp(error).message);
     }
     const late = `Decode worker ${decodeRank} did not acknowledge the KV cache within ${ackTimeoutMs} ms.`;
     await job.within(ackTimeoutMs, late, job.acknowledged.promise);

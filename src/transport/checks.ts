@@ -35,7 +35,7 @@ export function sealed(source: number, outgoing: Omit<Envelope, "source">, maxEn
   if (bytes.length > maxEnvelopeBytes) {
     throw new TransportError(
       "KVROUTE_TRANSPORT_TOO_LARGE",
-      `Expected an envelope of at most ${maxEnvelopeBytes} bytes, got ${bytes.length}.`,
+      `Expected an envelope of at most ${maxEnvelopeBytes} bytes, the transport's maxEnvelopeBytes, got ${bytes.length}.`,
     );
   }
   return { source, destination, tag, router, requestId, sequence, bytes };

@@ -19,7 +19,7 @@ export function refusalContract(open: OpenWorld): void {
       const tooLarge = source.send(letter(2, 0, new Uint8Array(101)));
       await expect(tooLarge).rejects.toMatchObject({
         code: "KVROUTE_TRANSPORT_TOO_LARGE",
-        message: "Expected an envelope of at most 100 bytes, got 101.",
+        message: "Expected an envelope of at most 100 bytes, the transport's maxEnvelopeBytes, got 101.",
       });
       await source.send(letter(2, 1, new Uint8Array(100)));
       expect(idsOf(await take(destination, 1))).toEqual([1]);

@@ -11,6 +11,9 @@ const DELAY_MAX_MS = 2 ** 31 - 1;
 const delay = (fallbackMs: number): Limit => [fallbackMs, 1, DELAY_MAX_MS];
 const count = (fallback: number, least = 1): Limit => [fallback, least, MIB];
 
+/** Bytes of a KV cache: as many as a transport carries in one envelope by default. */
+const KV_BYTES: Limit = [64 * MIB, 1, Number.MAX_SAFE_INTEGER];
+
 /** Limits of what nobody waits for, and of closing. */
 const COMMON = {
   /** Messages on their way that nobody waits for, such as a Cancel. What is beyond is dropped and counted. */
@@ -25,7 +28,7 @@ export const ROUTER_LIMITS = {
   maxInFlight: count(1_024),
   maxPromptTokens: [MIB, 0, 2 ** 28],
   maxNewTokens: [65_536, 0, 2 ** 31],
-  maxKvBytes: [1_024 * MIB, 1, Number.MAX_SAFE_INTEGER],
+  maxKvBytes: KV_BYTES,
   /** Messages of one request that came before others which were sent earlier. Beyond it the request fails. */
   maxReordered: count(1_024),
   prefillRetries: [1, 0, 1],
@@ -41,7 +44,7 @@ const WORKER = {
   maxWaiting: count(256, 0),
   /** Requests that have arrived in part. Beyond it a request is refused as busy. */
   maxPending: count(1_024),
-  maxKvBytes: [1_024 * MIB, 1, Number.MAX_SAFE_INTEGER],
+  maxKvBytes: KV_BYTES,
   /** Requests that were given up, and of which nothing more is taken. */
   maxRemembered: count(4_096),
   /** How long one send waits for room. */

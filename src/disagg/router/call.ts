@@ -114,11 +114,12 @@ export class Call {
     const { requestId, kvBytes } = protocol.decodePrefillDone(bytes);
     if (!this.#isOurs(requestId)) return;
     const { maxKvBytes } = this.terms;
-    if (kvBytes === 0n) this.#end("KVROUTE_DISAGG_KV_REFUSED", "dropped the KV cache, which is larger than a limit");
+    if (kvBytes === 0n)
+      this.#end("KVROUTE_DISAGG_KV_REFUSED", "dropped the KV cache, which is larger than that worker's maxKvBytes");
     else if (kvBytes > BigInt(maxKvBytes)) {
       this.#end(
         "KVROUTE_DISAGG_KV_REFUSED",
-        `made a KV cache of ${kvBytes} bytes, more than maxKvBytes, ${maxKvBytes}`,
+        `made a KV cache of ${kvBytes} bytes, more than the router's maxKvBytes, ${maxKvBytes}`,
       );
     } else {
       this.#phase = "decode";
