@@ -15,6 +15,10 @@ export const updates: Case[] = [
     [{ [field]: [] }, `Expected ${field} to be an object, got a list of 0.`],
     [{ [field]: { "3": 1 } }, `Expected ${field}["3"] to be ${NAME}, got the number 1.`],
   ]),
+  [
+    { topology_domains: { [LONG]: 1 } },
+    `Expected topology_domains["${"x".repeat(119)}…] to be ${NAME}, got the number 1.`,
+  ],
   [{ block_size: 0 }, "Expected block_size to be a whole number from 1 to 4096, got the number 0."],
   [{ block_size: 4_097 }, "Expected block_size to be a whole number from 1 to 4096, got the number 4097."],
   [{ data_parallel_start_rank: -1 }, `Expected data_parallel_start_rank to be ${U32}, got the number -1.`],

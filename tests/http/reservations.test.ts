@@ -39,6 +39,8 @@ describe("reservations", () => {
       1: { tokens: 0, blocks: 3, requests: 1 },
       2: { tokens: 12, blocks: 3, requests: 1 },
     });
+    const longer = await stage.send("POST", "/reservations", { ...body, expected_output_tokens: 7 });
+    expectError(longer, 409, "KVROUTE_BOOKING_CONFLICT");
     const conflict = await stage.send("POST", "/reservations", { ...body, worker_id: 1 });
     expectError(conflict, 409, "KVROUTE_BOOKING_CONFLICT");
     const unknown = await stage.send("POST", "/reservations", { ...body, selection_id: "t", worker_id: "2" });
@@ -48,6 +50,35 @@ describe("reservations", () => {
       404,
       "KVROUTE_UNKNOWN_WORKER",
     );
+  });
+
+  test("track prefill as the body says, else as the override in it", async () => {
+    const stage = new ApiStage().add({ workerId: 1 });
+    const override = { router_config_override: { track_prefill_tokens: false } };
+    const ask = { worker_id: 1, token_ids: tokens(1), ...override };
+    await stage.send("POST", "/reservations", { selection_id: "a", ...ask });
+    expect(stage.loads()[1]?.tokens).toBe(0);
+    await stage.send("POST", "/reservations", {
+      selection_id: "b",
+      ...ask,
+      track_prefill_tokens: true,
+      token_ids: tokens(1, 1),
+    });
+    expect(stage.loads()[1]?.tokens).toBe(4);
+  });
+
+  test("bind a session that they name", async () => {
+    const { send } = new ApiStage().add({ workerId: 1 }, { workerId: 2 });
+    await send("POST", "/reservations", {
+      selection_id: "s",
+      worker_id: 2,
+      token_ids: tokens(1),
+      session_id: "c",
+      tenant: "t",
+    });
+    await send("POST", "/reservations/s/prefill_complete");
+    const { body } = await send("POST", "/select", { token_ids: tokens(1, 4), session_id: "c", tenant: "t" });
+    expect(body.session_decision).not.toBe("initialize");
   });
 
   test("live through prefill, output, signs of life and the report of the engine, and end", async () => {

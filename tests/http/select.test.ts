@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import * as answers from "../../src/http/schemas/answers.js";
+import type { Policy } from "../../src/selection/policy.js";
 import { ApiStage, expectAnswer, expectError, hashes, tokens } from "./api-stage.js";
 
 describe("select", () => {
@@ -100,10 +101,50 @@ describe("select", () => {
     const booked = await send("POST", "/select_and_reserve", { token_ids: tokens(2), session_context: context });
     expect(booked.body.session_decision).toBe("initialize");
     await send("POST", `/reservations/${booked.body.selection_id}/prefill_complete`);
-    const again = await send("POST", "/select", { token_ids: tokens(3), session_id: "c" });
+    const named = { session_id: "other", session_context: context };
+    const again = await send("POST", "/select", { token_ids: tokens(3), ...named });
     expect(again.body).toMatchObject({ session_decision: "retain", worker_id: booked.body.worker_id });
     const other = await send("POST", "/select", { token_ids: tokens(3), session_id: "c", tenant: "t" });
     expect(other.body.session_decision).toBe("initialize");
+  });
+
+  test("keeps apart what adapters, salts and groups keep apart", async () => {
+    const stage = new ApiStage().add({ workerId: 1 }, { workerId: 2, routingGroup: "g" });
+    const ask = { token_ids: tokens(2) };
+    await stage.send("POST", "/select_and_reserve", { ...ask, lora_name: "l", cache_salt: "s" });
+    const held = async (more: object) => (await stage.send("POST", "/select", { ...ask, ...more })).body.overlap.gpu;
+    expect(await held({ lora_name: "l", cache_salt: "s" })).toBe(8);
+    expect(await held({ lora_name: "l" })).toBe(0);
+    expect(await held({ cache_salt: "s" })).toBe(0);
+    expect((await stage.send("POST", "/select", { ...ask, routing_group: "g" })).body.worker_id).toBe(2);
+  });
+
+  test("passes an affinity key on", async () => {
+    const keys: unknown[] = [];
+    const policy: Policy = {
+      name: "spy",
+      choose: (_, { affinityKey }) => {
+        keys.push(affinityKey);
+        return { index: 0 };
+      },
+    };
+    const { send } = new ApiStage({}, { policy }).add({ workerId: 1 });
+    await send("POST", "/select", { token_ids: [1], affinity_key: "k" });
+    expect(keys).toEqual(["k"]);
+  });
+
+  test("takes hashes where the list of tokens is empty, and no tokens at all where there are no hashes", async () => {
+    const { send } = new ApiStage().add({ workerId: 1 });
+    const hashed = { token_ids: [], sequence_hashes: hashes(2), isl_tokens: 9 };
+    expect((await send("POST", "/select", hashed)).body.effective_prefill_tokens).toBe(9);
+    expect((await send("POST", "/select", { token_ids: [] })).body.effective_prefill_tokens).toBe(0);
+  });
+
+  test("counts blocks whole", async () => {
+    const { send } = new ApiStage().add({ workerId: 1 });
+    await send("POST", "/select_and_reserve", { token_ids: tokens(2), selection_id: "s" });
+    await send("POST", "/reservations/s/output_block", { decay_fraction: 0.25 });
+    expect((await send("POST", "/select", { token_ids: tokens(1, 5) })).body.potential_decode_blocks).toBe(2);
   });
 
   test("explains itself when asked", async () => {
@@ -145,6 +186,8 @@ describe("select_and_reserve", () => {
     const ask = { token_ids: tokens(3), selection_id: "s" };
     await stage.send("POST", "/select_and_reserve", ask);
     expect((await stage.send("POST", "/select_and_reserve", ask)).body).toMatchObject({ existing: true });
+    const longer = await stage.send("POST", "/select_and_reserve", { ...ask, expected_output_tokens: 7 });
+    expectError(longer, 409, "KVROUTE_BOOKING_CONFLICT");
     const other = await stage.send("POST", "/select_and_reserve", { ...ask, token_ids: tokens(2) });
     expectError(other, 409, "KVROUTE_BOOKING_CONFLICT");
     expect(stage.loads()).toEqual({ 1: { tokens: 12, blocks: 3, requests: 1 } });

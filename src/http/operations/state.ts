@@ -107,9 +107,9 @@ function scoreWire({ worker, overlapBlocks }: OverlapScore) {
   };
 }
 
-/** Orders by id, numbers before strings, then by rank. */
+/** Orders by id, numbers before strings. The ranks of a worker come in their order. */
 function byWorker({ worker: a }: OverlapScore, { worker: b }: OverlapScore): number {
-  return compare(a.workerId, b.workerId) || a.dpRank - b.dpRank;
+  return compare(a.workerId, b.workerId);
 }
 
 function compare(a: WorkerId, b: WorkerId): number {
