@@ -49,7 +49,9 @@ function printExplanation({ explanation }: Selection): void {
   for (const { worker, isChosen, terms } of explanation.candidates) {
     const { cost, waitTokens, missedTokens, tax } = terms;
     const mark = isChosen ? "->" : "  ";
-    console.log(`${mark} ${worker.workerId}  cost ${cost} = wait ${waitTokens} + miss ${missedTokens} + ${tax} * ${missedTokens}`);
+    console.log(
+      `${mark} ${worker.workerId}  cost ${cost} = wait ${waitTokens} + miss ${missedTokens} + ${tax} * ${missedTokens}`,
+    );
   }
 }
 
