@@ -13,9 +13,12 @@ if (!hasChromium) console.warn("SKIPPED: there is no Chromium here, so no browse
 const INLINE = "base64, compiled at first use";
 const page = (script: string, map?: object) => {
   const imports = map === undefined ? "" : `<script type="importmap">${JSON.stringify({ imports: map })}</script>`;
-  return `<!doctype html><title>kvroute</title>${imports}<pre></pre>${script}`;
+  return `<!doctype html><title>kvroute</title><link rel="icon" href="data:,">${imports}<pre></pre>${script}`;
 };
 const moduleScript = (file: string) => `<script type="module" src="/${file}"></script>`;
+
+/** How long a page may take on a busy machine. */
+const PRINTS_MS = 90_000;
 
 const MODULES = "/node_modules";
 /** The self-contained file, and beside it an entry that needs no other package. */
@@ -24,17 +27,26 @@ const SINGLE = {
   "kvroute/disagg": `${MODULES}/kvroute/dist/disagg.js`,
 };
 /** Every entry as it is packed, and the packages that they import. */
-const ENTRIES = {
-  kvroute: `${MODULES}/kvroute/dist/index.js`,
-  "kvroute/disagg": `${MODULES}/kvroute/dist/disagg.js`,
-  "kvroute/http": `${MODULES}/kvroute/dist/http.js`,
-  "#core": `${MODULES}/kvroute/dist/core/module.inline.js`,
-  "@assemblyscript/loader": `${MODULES}/@assemblyscript/loader/index.js`,
-  "@msgpack/msgpack": `${MODULES}/@msgpack/msgpack/dist.esm/index.mjs`,
-  hono: `${MODULES}/hono/dist/index.js`,
-  "lossless-json": `${MODULES}/lossless-json/lib/esm/index.js`,
-  zod: `${MODULES}/zod/index.js`,
-};
+function entries(): Record<string, string> {
+  const { dependencies } = manifestOf("kvroute");
+  const packages = Object.keys(dependencies).map((name) => [name, `${MODULES}/${name}/${moduleOf(name)}`]);
+  const own = ["disagg", "http"].map((name) => [`kvroute/${name}`, `${MODULES}/kvroute/dist/${name}.js`]);
+  const main = [
+    ["kvroute", `${MODULES}/kvroute/dist/index.js`],
+    ["#core", `${MODULES}/kvroute/dist/core/module.inline.js`],
+  ];
+  return Object.fromEntries([...main, ...own, ...packages]);
+}
+
+const manifestOf = (name: string) => JSON.parse(readFileSync(join(project, MODULES, name, "package.json"), "utf8"));
+
+/** The file of a package that a page imports. */
+function moduleOf(name: string): string {
+  const { exports, module, main } = manifestOf(name);
+  let entry = exports?.["."] ?? exports ?? module ?? main ?? "index.js";
+  while (typeof entry !== "string") entry = entry.import ?? entry.default ?? "";
+  return entry.replace(/^\.\//, "");
+}
 
 /** modules.js of the hosts without the entry that the single file has no part of. */
 const WITHOUT_HTTP = `import * as kvroute from "kvroute"; import * as disagg from "kvroute/disagg";
@@ -59,11 +71,18 @@ describe.skipIf(!hasChromium)("the packed package in Chromium", () => {
     servers.push(server);
     const tab = await browser.newPage();
     const errors: string[] = [];
-    tab.on("pageerror", (error) => errors.push(String(error)));
-    tab.on("requestfailed", (request) => errors.push(`${request.url()} failed`));
+    tab.on("console", (message) => message.type() === "error" && errors.push(message.text()));
+    const broken = new Promise<never>((_, reject) => {
+      tab.on("pageerror", (error) => reject(new Error(`${path} threw: ${error.message} ${error.stack}`)));
+      tab.on("requestfailed", (request) => reject(new Error(`${request.url()} failed`)));
+    });
+    broken.catch(() => undefined); // it may come when all is over
     await tab.goto(server.url + path);
-    const text = await tab.waitForFunction(() => document.querySelector("pre")?.textContent, undefined, {
-      timeout: 60_000,
+    const said = tab.waitForFunction(() => document.querySelector("pre")?.textContent, undefined, {
+      timeout: PRINTS_MS,
+    });
+    const text = await Promise.race([said, broken]).catch((error) => {
+      throw new Error(`${path} printed nothing: ${error.message}\n${errors.join("\n")}`);
     });
     const printed = (await text.jsonValue()) ?? "";
     await tab.close();
@@ -78,7 +97,7 @@ describe.skipIf(!hasChromium)("the packed package in Chromium", () => {
   });
 
   test("passes the portable suite with every entry as it is packed, under an import map", async () => {
-    const printed = await outcomeOf(project, "/", { "/": page(moduleScript("page.js"), ENTRIES) });
+    const printed = await outcomeOf(project, "/", { "/": page(moduleScript("page.js"), entries()) });
     expectPassed(printed, { as: browser.version(), runtime: "Chromium, import map", core: INLINE });
   });
 

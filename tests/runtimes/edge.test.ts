@@ -1,24 +1,15 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { EdgeVM } from "@edge-runtime/vm";
-import type { Plugin } from "rollup";
 import { beforeAll, describe, expect, inject, test } from "vitest";
 import { bundle } from "./bundle.js";
+import { HANDED_OVER, handOver, platformModule } from "./edge.js";
 import { expectPassed } from "./outcome.js";
 
 const project = inject("project");
 const { version } = JSON.parse(
   readFileSync(new URL("../../node_modules/@edge-runtime/vm/package.json", import.meta.url), "utf8"),
 );
-
-const HANDED_OVER = "__core";
-
-/** What Vercel's bundler does with `?module`: the import becomes a module that the platform has compiled. */
-const platformModule: Plugin = {
-  name: "platform-module",
-  resolveId: (source) => (source.endsWith("core.wasm?module") ? "\0core" : null),
-  load: (id) => (id === "\0core" ? `export default globalThis.${HANDED_OVER};` : null),
-};
 
 describe("the packed package in Vercel's edge runtime", () => {
   let code: string;
@@ -33,11 +24,7 @@ describe("the packed package in Vercel's edge runtime", () => {
   });
 
   test("passes the portable suite with a module of another realm", async () => {
-    const core = new WebAssembly.Module(readFileSync(join(project, "node_modules/kvroute/dist/core/core.wasm")));
-    const vm = new EdgeVM({
-      codeGeneration: { strings: false, wasm: false },
-      extend: (context) => Object.assign(context, { [HANDED_OVER]: core }),
-    });
+    const vm = new EdgeVM({ codeGeneration: { strings: false, wasm: false }, extend: handOver(project) });
     expect(vm.evaluate(`${HANDED_OVER} instanceof WebAssembly.Module`)).toBe(false);
     vm.evaluate(code);
     const response = await vm.dispatchFetch("http://edge/portable");

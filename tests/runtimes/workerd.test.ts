@@ -10,19 +10,23 @@ const binaries = inject("binaries");
 const modules = "folder" in binaries ? join(binaries.folder, "node_modules") : null;
 
 describe.skipIf(modules === null)("the packed package in workerd", () => {
-  let workerd: Workerd;
+  const binary = join(modules ?? "", "@cloudflare/workerd-linux-64/bin/workerd");
+  const running: Workerd[] = [];
   let code: string;
 
   beforeAll(async () => {
     code = await bundle(join(project, "workerd.js"), "workerd");
-    workerd = await serve("portable", {
-      project,
-      binary: join(modules ?? "", "@cloudflare/workerd-linux-64/bin/workerd"),
-      code,
-    });
   });
 
-  afterAll(() => workerd?.stop());
+  afterAll(async () => {
+    for (const workerd of running) await workerd.stop();
+  });
+
+  async function start(name: string, worker: string): Promise<string> {
+    const workerd = await serve(name, { project, binary, code: worker });
+    running.push(workerd);
+    return workerd.url;
+  }
 
   test("carries no bytes of the core: the runtime imports it", () => {
     expect(code).toMatch(/^import \w+ from '\.\/core\.wasm';$/m);
@@ -31,18 +35,19 @@ describe.skipIf(modules === null)("the packed package in workerd", () => {
 
   test("passes the portable suite", async () => {
     const { version } = JSON.parse(readFileSync(join(modules ?? "", "workerd/package.json"), "utf8"));
-    const response = await fetch(`${workerd.url}/portable`);
-    const row = { runtime: "Cloudflare workerd", core: "`import` of core.wasm", as: version } as const;
-    expectPassed(await response.text(), row);
+    const printed = await (await fetch(await start("portable", code))).text();
+    expectPassed(printed, { runtime: "Cloudflare workerd", core: "`import` of core.wasm", as: version });
   });
 
   test("serves requests with what was made at global scope", async () => {
-    const answers = [1, 2].map(async () => (await fetch(workerd.url)).json());
+    const url = await start("global", await bundle(join(project, "workerd-global.js"), "workerd"));
+    const answers = [1, 2].map(async () => (await fetch(url)).json());
     const [first, second] = (await Promise.all(answers)) as { selectionId: string; activeRequests: number }[];
     const rest = { worker: { workerId: "a", dpRank: 0 }, blocks: 2, capacity: 4, cached: 0 };
     expect(first).toMatchObject(rest);
     expect(second).toMatchObject(rest);
     expect([first?.activeRequests, second?.activeRequests].sort()).toEqual([1, 2]);
     expect(first?.selectionId).not.toBe(second?.selectionId);
+    expect((await fetch(`${url}/ready`)).status).toBe(200);
   });
 });

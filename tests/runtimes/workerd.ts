@@ -20,6 +20,8 @@ export interface WorkerSetup {
   readonly code: string;
   /** Durable objects: binding and class. */
   readonly objects?: Readonly<Record<string, string>>;
+  /** Texts that are bound: name and value. */
+  readonly texts?: Readonly<Record<string, string>>;
 }
 
 const LISTEN_MS = 20_000;
@@ -30,7 +32,7 @@ export async function serve(name: string, setup: WorkerSetup): Promise<Workerd> 
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, "worker.js"), setup.code);
   copyFileSync(join(setup.project, "node_modules/kvroute/dist/core/core.wasm"), join(folder, "core.wasm"));
-  writeFileSync(join(folder, "config.capnp"), configOf(setup.objects ?? {}));
+  writeFileSync(join(folder, "config.capnp"), configOf(setup.objects ?? {}, setup.texts ?? {}));
   const args = ["serve", "--control-fd=3", join(folder, "config.capnp")];
   const child = spawn(setup.binary, args, { stdio: ["ignore", "pipe", "pipe", "pipe"] });
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
@@ -64,10 +66,11 @@ function listening(child: ChildProcess): Promise<number> {
   });
 }
 
-function configOf(objects: Readonly<Record<string, string>>): string {
+function configOf(objects: Readonly<Record<string, string>>, texts: Readonly<Record<string, string>>): string {
   const bindings = Object.entries(objects).map(
     ([name, cls]) => `(name = "${name}", durableObjectNamespace = "${cls}")`,
   );
+  bindings.push(...Object.entries(texts).map(([name, text]) => `(name = "${name}", text = "${text}")`));
   const namespaces = Object.values(objects).map((cls) => `(className = "${cls}", uniqueKey = "${cls}")`);
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
