@@ -117,6 +117,7 @@ export class DisaggRouter {
 
   /**
    * Gives a worker nothing new, and waits until what it has is done. `signal` ends the waiting; the worker stays as it is.
+   * If it is put back to work meanwhile, the wait goes on until it has nothing to do.
    *
    * @throws {PlacementError} `KVROUTE_UNKNOWN_RANK`
    */
