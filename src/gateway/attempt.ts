@@ -5,7 +5,7 @@ import { CallBody } from "./call-body.js";
 import type { FleetWorker } from "./fleet.js";
 import type { RouterSettings } from "./options.js";
 import { idOf, type Prepared } from "./prepare.js";
-import { withoutAffinityHeaders } from "./session.js";
+import { CREDENTIALS, withoutAffinityHeaders } from "./session.js";
 import { type AnswerReader, isEventStream, readerOf } from "./stream.js";
 import { BYTES_PER_TOKEN, type TokenRates } from "./token-rates.js";
 import type { Answer, GatewayRequest, Outcome } from "./types.js";
@@ -13,7 +13,6 @@ import type { UpstreamRequest } from "./upstream.js";
 
 /** Blocks of output that are booked for one chunk at most: whatever an engine counts, a chunk costs a bounded time. */
 const OUTPUT_BLOCKS_PER_CHUNK = 64;
-const CREDENTIALS = ["authorization", "x-api-key", "api-key", "cookie"];
 
 /** What an attempt is made with. */
 export interface AttemptParts {
@@ -155,7 +154,7 @@ export function targetOf(
 ): Omit<UpstreamRequest, "signal"> {
   const sent = forwardAffinityHeaders ? new Headers(headers) : withoutAffinityHeaders(headers);
   if (settings.headers !== undefined) {
-    for (const name of CREDENTIALS) sent.delete(name);
+    for (const name of [...CREDENTIALS, "cookie"]) sent.delete(name);
     for (const [name, value] of settings.headers) sent.set(name, value);
   }
   return { method, url: `${settings.url}${path}${query}`, headers: sent, bytes };

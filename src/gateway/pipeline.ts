@@ -9,6 +9,7 @@ import { Fleet } from "./fleet.js";
 import { listModels } from "./models.js";
 import type { RouterSettings } from "./options.js";
 import { type Prepared, prepare } from "./prepare.js";
+import { Tenants } from "./tenants.js";
 import { BYTES_PER_TOKEN, TokenRates } from "./token-rates.js";
 import { type Answer, type GatewayRequest, noOutcomes, type Outcome } from "./types.js";
 
@@ -24,6 +25,7 @@ export class Pipeline {
   readonly #settings: RouterSettings;
   /** Which worker keeps which response, for requests that go on from one. */
   readonly #stored = new SessionTable();
+  readonly #tenants = new Tenants();
   readonly #calls = new Set<Call>();
   #ids = 0;
   #isClosed = false;
@@ -108,7 +110,7 @@ export class Pipeline {
         targets: workers.map((worker) => targetOf(worker, request, this.#settings)),
       });
     }
-    const prepared = await prepare(request, this.#settings.blockBytes);
+    const prepared = await prepare(request, this.#settings.blockBytes, this.#tenants);
     signal?.throwIfAborted();
     this.#checkOpen();
     return this.#attempt(prepared);

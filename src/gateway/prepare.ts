@@ -2,7 +2,8 @@ import type { SelectRequest } from "../selection/service.js";
 import { SESSION_ID_LENGTH_MAX } from "../selection/sessions.js";
 import { type Dialect, dialectOf } from "./dialect.js";
 import { type PromptPath, promptKeyOf } from "./prompt.js";
-import { sessionOf, tenantOf } from "./session.js";
+import { sessionOf } from "./session.js";
+import type { Tenants } from "./tenants.js";
 import { BYTES_PER_TOKEN } from "./token-rates.js";
 import type { GatewayRequest } from "./types.js";
 import { isFields } from "./usage.js";
@@ -26,10 +27,10 @@ const NO_BYTES = new Uint8Array(0);
  *
  * @throws {BodyError} if its path has a known protocol and its body cannot be read
  */
-export async function prepare(request: GatewayRequest, blockBytes: number): Promise<Prepared> {
+export async function prepare(request: GatewayRequest, blockBytes: number, tenants: Tenants): Promise<Prepared> {
   const { method, path, headers, bytes = NO_BYTES } = request;
   const dialect = dialectOf(method, path);
-  const tenant = await tenantOf(headers);
+  const tenant = await tenants.of(headers);
   if (dialect === undefined) {
     const storedId = idOf(/^\/v1\/responses\/([^/]+)/.exec(path)?.[1]);
     const select = { sequenceHashes: [], islTokens: 1 };

@@ -26,7 +26,7 @@ export const SESSION_HEADERS = [
 const BAGGAGE = "baggage";
 const BAGGAGE_KEY = "session.id";
 
-const CREDENTIALS = ["authorization", "x-api-key", "api-key"];
+export const CREDENTIALS = ["authorization", "x-api-key", "api-key"];
 
 /**
  * Finds the session of a request: what a header names, or the body, or else the fingerprint of its conversation. An id of

@@ -1,9 +1,11 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Clock } from "../../src/clock.js";
 import { OptionError } from "../../src/errors.js";
 import { createRouter, type Router, type RouterOptions, type WorkerOptions } from "../../src/gateway/router.js";
+import { tenantOf } from "../../src/gateway/session.js";
+import { TENANTS_MAX, Tenants } from "../../src/gateway/tenants.js";
 import { MODELS_MAX, TokenRates } from "../../src/gateway/token-rates.js";
 import { POLICY_NAMES } from "../../src/selection/policy.js";
 import { CHAT_URL, chat, DONE, isIdle, token } from "./stage.js";
@@ -138,6 +140,32 @@ test("fetch and handler need no this, and fetch takes what fetch takes", async (
   }
   expect((await handler(new Request(CHAT_URL, chat("x")))).status).toBe(503);
   await expect(fetch("http://")).rejects.toThrow(TypeError);
+});
+
+describe("tenants", () => {
+  const as = (authorization: string) => new Headers({ authorization });
+
+  test("are those that the credentials name, asked once or again", async () => {
+    const tenants = new Tenants();
+    for (const headers of [as("A"), as("B"), as("A"), new Headers(), new Headers({ "x-api-key": "A" })]) {
+      expect(await tenants.of(headers)).toBe(await tenantOf(headers));
+    }
+  });
+
+  test("are remembered of TENANTS_MAX credentials, those used last", async () => {
+    const tenants = new Tenants();
+    const digest = vi.spyOn(crypto.subtle, "digest");
+    const computed = async (headers: Headers) => {
+      const before = digest.mock.calls.length;
+      await tenants.of(headers);
+      return digest.mock.calls.length > before;
+    };
+    for (let credential = 0; credential < TENANTS_MAX; credential++) await computed(as(`${credential}`));
+    expect(await computed(as("0"))).toBe(false);
+    expect(await computed(as("new"))).toBe(true);
+    expect([await computed(as("0")), await computed(as("new")), await computed(as("1"))]).toEqual([false, false, true]);
+    digest.mockRestore();
+  });
 });
 
 describe("the rate of bytes to tokens", () => {
