@@ -231,20 +231,40 @@ describe("the boundary of events", () => {
     return last;
   }
 
+  /** How far a text has passed when it comes in these parts. */
+  function passedOf(parts: readonly string[]): number {
+    const boundary = new EventBoundary();
+    let passed = 0;
+    let at = 0;
+    for (const part of parts) {
+      const ended = boundary.advance(bytes(part));
+      if (ended > 0) passed = at + ended;
+      at += part.length;
+    }
+    return passed;
+  }
+
+  test("is that of a naive search in all short texts, cut at each place", () => {
+    let texts = [""];
+    for (let length = 1; length <= 7; length++) {
+      texts = texts.flatMap((start) => ["a", "\n", "\r"].map((end) => start + end));
+      for (const whole of texts) {
+        const last = naive(whole);
+        for (let place = 0; place < length; place++) {
+          if (passedOf([whole.slice(0, place), whole.slice(place)]) !== last)
+            expect.fail(JSON.stringify([whole, place]));
+        }
+      }
+    }
+  });
+
   test("is that of a naive search, wherever the text is cut", () => {
     const texts = fc.array(fc.constantFrom("a", "\n", "\r", "\r\n", "data: x", "\n\n"), { maxLength: 12 });
     fc.assert(
       fc.property(texts, cuts, (parts, places) => {
         const whole = parts.join("");
-        const boundary = new EventBoundary();
-        let passed = 0;
-        let at = 0;
-        for (const part of cut(bytes(whole), places)) {
-          const ended = boundary.advance(part);
-          if (ended > 0) passed = at + ended;
-          at += part.length;
-        }
-        expect([whole, passed]).toEqual([whole, naive(whole)]);
+        const pieces = cut(bytes(whole), places).map((piece) => text([piece]));
+        expect([whole, passedOf(pieces)]).toEqual([whole, naive(whole)]);
       }),
       { numRuns: 2_000 },
     );
