@@ -49,5 +49,6 @@ describe.skipIf(modules === null)("the packed package in workerd", () => {
     expect([first?.activeRequests, second?.activeRequests].sort()).toEqual([1, 2]);
     expect(first?.selectionId).not.toBe(second?.selectionId);
     expect((await fetch(`${url}/ready`)).status).toBe(200);
+    expect((await fetch(`${url}/v1/nothing`)).status).toBe(502); // the router asks its engine, which is not there
   });
 });
