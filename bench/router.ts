@@ -47,12 +47,13 @@ const calls = (size: Size): TimedSuite => ({
 });
 
 async function parsing(size: Size): Promise<Runner> {
-  const { parseBody } = await import("../src/gateway/prompt/body.js");
+  const { parseText } = await import("../src/gateway/prompt/body.js");
   const bodies = bodiesOf(SIZES[size]);
   const encoder = new TextEncoder();
   return runnerOf(size, (index) => {
-    parseBody(encoder.encode(bodies[index % bodies.length] as string));
-    return 1;
+    const body = bodies[index % bodies.length] as string;
+    encoder.encode(body);
+    return Math.sign(Object.keys(parseText(body)).length);
   });
 }
 

@@ -1,6 +1,7 @@
 import type { SelectRequest } from "../selection/service.js";
 import { SESSION_ID_LENGTH_MAX } from "../selection/sessions.js";
 import { type Dialect, dialectOf } from "./dialect.js";
+import { parseBody, parseText } from "./prompt/body.js";
 import { type PromptPath, promptKeyOf } from "./prompt.js";
 import { sessionOf } from "./session.js";
 import type { Tenants } from "./tenants.js";
@@ -20,6 +21,7 @@ export interface Prepared {
   readonly select: SelectRequest;
 }
 
+const BYTE_ORDER_MARK = "\ufeff"; // decoders drop it
 const NO_BYTES = new Uint8Array(0);
 
 /**
@@ -28,7 +30,7 @@ const NO_BYTES = new Uint8Array(0);
  * @throws {BodyError} if its path has a known protocol and its body cannot be read
  */
 export async function prepare(request: GatewayRequest, blockBytes: number, tenants: Tenants): Promise<Prepared> {
-  const { method, path, headers, bytes = NO_BYTES } = request;
+  const { method, path, headers, bytes = NO_BYTES, text } = request;
   const dialect = dialectOf(method, path);
   const tenant = await tenants.of(headers);
   if (dialect === undefined) {
@@ -36,7 +38,8 @@ export async function prepare(request: GatewayRequest, blockBytes: number, tenan
     const select = { sequenceHashes: [], islTokens: 1 };
     return { request, dialect, model: "", promptBytes: 0, tenant, storedId, select };
   }
-  const key = promptKeyOf(path as PromptPath, bytes, { blockBytes, tenant });
+  const read = text === undefined || text.startsWith(BYTE_ORDER_MARK) ? parseBody(bytes) : parseText(text);
+  const key = promptKeyOf(path as PromptPath, bytes, { blockBytes, tenant, parsed: read });
   const { model, promptBytes, sequenceHashes, fingerprint, parsed } = key;
   const select = {
     sequenceHashes,

@@ -8,6 +8,8 @@ export interface GatewayRequest {
   readonly headers: Headers;
   /** The body as the caller made it. It goes to the worker unchanged, and nobody may write to it. */
   readonly bytes?: Uint8Array | undefined;
+  /** The same body, where the caller gave it as a text: decoding takes as long as parsing. */
+  readonly text?: string | undefined;
   /** Aborts when the caller has gone. */
   readonly signal?: AbortSignal | undefined;
   /** Keeps the runtime awake until a promise settles, where a runtime has to be asked. */

@@ -29,7 +29,8 @@ export async function requestOf(
   if (typeof given === "string" && !headers.has("content-type"))
     headers.set("content-type", "text/plain;charset=UTF-8");
   const signal = init?.signal ?? undefined;
-  return { method: (init?.method ?? "GET").toUpperCase(), path, query, headers, bytes, signal };
+  const text = typeof given === "string" ? given : undefined;
+  return { method: (init?.method ?? "GET").toUpperCase(), path, query, headers, bytes, text, signal };
 }
 
 /** Reads a request as a server receives it. */

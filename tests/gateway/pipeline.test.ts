@@ -113,6 +113,21 @@ describe("what is sent", () => {
     expect(stage.engine.calls.at(-1)?.body).toBe(body);
   });
 
+  test("is read alike from a text and from its bytes, byte order mark and broken characters included", async () => {
+    for (const text of [
+      chat(`${LONG}\u00e9`).body as string,
+      `\ufeff${chat(LONG).body}`,
+      chat(`${LONG}\ud800`).body as string,
+    ]) {
+      const stage = handStage({ workers });
+      await ask(stage, { method: "POST", body: text });
+      const { blocks } = stage.router.stats().selection.index;
+      await ask(stage, { method: "POST", body: new TextEncoder().encode(text) });
+      expect(stage.router.stats().selection.index.blocks).toBe(blocks);
+      expect(blocks).toBeGreaterThan(5);
+    }
+  });
+
   test("are not the bytes that the caller writes afterwards", async () => {
     const stage = handStage();
     const body = new TextEncoder().encode(JSON.stringify({ model: "m", messages: [] }));

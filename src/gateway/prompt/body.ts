@@ -25,7 +25,11 @@ const CLOSE_OBJECT = 0x7d;
  * @throws {BodyError} `KVROUTE_BODY_NOT_OBJECT` if it is another value
  */
 export function parseBody(body: Uint8Array): JsonObject {
-  const text = decode(body);
+  return parseText(decode(body));
+}
+
+/** Does as `parseBody` for a body that is there as text. */
+export function parseText(text: string): JsonObject {
   if (complexityOf(text) > BODY_COMPLEXITY_MAX) throw tooComplex();
   return checkBody(parse(text));
 }
