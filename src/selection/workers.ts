@@ -206,7 +206,9 @@ export class WorkerCatalog {
     partition.entries.add(entry); // first, lest the partition close with the worker that it moves from
     if (known !== undefined) this.#removeEntry(known);
     this.#entries.set(workerKey(settings.workerId), entry);
-    this.#align(entry);
+    partition.alignRows(entry);
+    partition.admit(entry);
+    for (const row of entry.rows) this.#listener.onRankSettled(row);
     return entry.record();
   }
 

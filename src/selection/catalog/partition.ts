@@ -71,24 +71,43 @@ export class Partition implements RoutingPartition {
     if (!entries.some(({ settings }) => settings.blockSize === this.blockSize)) this.blockSize = undefined;
     this.blockSize ??= entries.find(({ settings }) => settings.blockSize !== undefined)?.settings.blockSize;
     for (const entry of entries) entry.isSchedulable = !entry.isDraining && entry.reasons().length === 0;
-    const before = this.schedulable;
+    const before = new Set(this.schedulable);
     this.schedulable = entries.filter((entry) => entry.isSchedulable).flatMap(({ rows }) => rows);
-    this.#liftNewcomers(before);
+    const stayed = this.schedulable.filter((row) => before.has(row));
+    if (stayed.length < this.schedulable.length)
+      lift(
+        this.schedulable.filter((row) => !before.has(row)),
+        stayed,
+      );
+  }
+
+  /** Does as `refresh` for a worker that has just come: it changes nothing for those before it, who may be thousands. */
+  admit(entry: WorkerEntry): void {
+    if (this.blockSize === undefined) {
+      this.refresh();
+      return;
+    }
+    entry.isSchedulable = !entry.isDraining && entry.reasons().length === 0;
+    if (!entry.isSchedulable) return;
+    lift(entry.rows, this.schedulable);
+    this.schedulable = this.schedulable.concat(entry.rows);
   }
 
   #open(entry: WorkerEntry, { workerId, dpRank }: WorkerWithDpRank): WorkerRow {
     return new WorkerRow(entry, this.load.open(Object.freeze({ workerId, dpRank })));
   }
+}
 
-  // A worker that joins, or comes back from draining, has computed little yet: policies that even out what all have computed
-  // would send it everything until it caught up. It begins with what the one has, for its weight, that computed least.
-  #liftNewcomers(before: readonly WorkerRow[]): void {
-    const present = new Set(this.schedulable);
-    const stayed = new Set(before.filter((row) => present.has(row)));
-    if (stayed.size === 0) return;
-    const least = Math.min(...[...stayed].map(({ load, weight }) => load.missedBlocks / weight));
-    for (const { load, weight } of this.schedulable.filter((row) => !stayed.has(row))) {
-      load.missedBlocks = Math.max(load.missedBlocks, Math.round(least * weight));
-    }
+/**
+ * Lets newcomers begin with what the one of the others has, for its weight, that computed least. A worker that joins, or
+ * comes back from draining, has computed little yet: policies that even out what all have computed would send it everything
+ * until it caught up.
+ */
+function lift(newcomers: readonly WorkerRow[], others: readonly WorkerRow[]): void {
+  if (others.length === 0) return;
+  let least = Number.POSITIVE_INFINITY;
+  for (const { load, weight } of others) least = Math.min(least, load.missedBlocks / weight);
+  for (const { load, weight } of newcomers) {
+    load.missedBlocks = Math.max(load.missedBlocks, Math.round(least * weight));
   }
 }
