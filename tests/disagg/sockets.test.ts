@@ -12,6 +12,7 @@ import {
   expectAllRight,
   expectRest,
   expectRightOrTold,
+  holdAnswers,
   PREFILL,
   type Remote,
   ROUTERS,
@@ -70,10 +71,14 @@ test("many requests from two routers over processes and WebSockets get their own
 test("SIGKILL in the middle: every request has its answer, or an error that says how far it came", async () => {
   const { hub, remotes, routers } = await startAll();
   const doomed = remotes.find(({ rank }) => rank === DECODE[0]) as Remote;
+  const held = await holdAnswers(routers, 2);
   const ended = await ask(routers, 400, (tokens) => {
     if (tokens === 100) doomed.kill();
   });
   expectRightOrTold(ended);
+  const lost = { code: "KVROUTE_DISAGG_WORKER_LOST", tokens: 1 };
+  expect(await held.failures(ROUTERS.length)).toMatchObject(ROUTERS.map(() => lost)); // one of each router was there
+  await held.leave();
   expect(routers.map((router) => router.stats().workers.length)).toEqual([3, 3]);
   await expectRest(
     routers,

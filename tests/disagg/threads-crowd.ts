@@ -3,6 +3,7 @@ import { expect } from "vitest";
 import { until } from "../support/until.js";
 import { answerTo } from "./router-model.js";
 import { numbers } from "./router-schedules.js";
+import { HELD } from "./threads-model.mjs";
 
 export const ROUTERS = [0, 1] as const;
 export const PREFILL = [10, 11, 12, 13] as const;
@@ -47,6 +48,35 @@ export async function ask(
   return Promise.all(Array.from({ length: requests }, (_, at) => one(routers[at % routers.length] as DisaggRouter)));
 }
 
+/** Answers that have begun, and go on only when somebody ends them. */
+export interface HeldAnswers {
+  /** Waits until so many of them have failed, and gives their errors. */
+  failures(count: number): Promise<readonly NonNullable<Ended["error"]>[]>;
+  /** Leaves those that have not. */
+  leave(): Promise<unknown>;
+}
+
+/** Begins an answer of each router on each of its decode workers. */
+export async function holdAnswers(routers: readonly DisaggRouter[], decodeWorkers: number): Promise<HeldAnswers> {
+  const failed: NonNullable<Ended["error"]>[] = [];
+  const answers = routers.flatMap((router) =>
+    Array.from({ length: decodeWorkers }, () => router.route({ tokens: new BigInt64Array(HELD), maxNewTokens: 2 })),
+  );
+  const [first] = answerTo(new BigInt64Array(HELD), 1);
+  for (const answer of answers) expect(await answer.next()).toEqual({ done: false, value: first });
+  const ends = answers.map((answer) => answer.next().catch((error) => failed.push(error)));
+  return {
+    failures: async (count) => {
+      await until(() => failed.length === count, `${count} answers have failed`);
+      return failed;
+    },
+    leave: async () => {
+      await Promise.all(answers.map((answer) => answer.return?.()));
+      await Promise.all(ends);
+    },
+  };
+}
+
 /** Checks that every request has its whole answer. */
 export function expectAllRight(ended: readonly Ended[]): void {
   expect(ended.map(({ got, error }) => error ?? got)).toEqual(ended.map(({ right }) => right));
@@ -62,7 +92,6 @@ export function expectRightOrTold(ended: readonly Ended[]): void {
     }
   }
   expect(ended.filter(({ error }) => error === undefined).length).toBeGreaterThan(0);
-  expect(ended.filter(({ error }) => error !== undefined).length).toBeGreaterThan(0);
 }
 
 /** Waits until nobody holds anything. */

@@ -21,6 +21,14 @@ export function prefill(tokens) {
   return new Uint8Array(kv.buffer);
 }
 
+/** The length of a prompt whose answer stops after its first token, until somebody ends it. */
+export const HELD = 41;
+
+/** Tells whether a KV cache is of such a prompt, and a position is behind its first token. */
+export function isHeld(kv, position) {
+  return position > HELD && new DataView(kv.buffer, kv.byteOffset, kv.byteLength).getUint32(0, true) === HELD;
+}
+
 /** The next token; one in eight ends the answer. */
 export function decodeStep(kv, lastToken, position) {
   const view = new DataView(kv.buffer, kv.byteOffset, kv.byteLength);

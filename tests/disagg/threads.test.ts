@@ -9,6 +9,7 @@ import {
   expectAllRight,
   expectRest,
   expectRightOrTold,
+  holdAnswers,
   PREFILL,
   type Remote,
   ROUTERS,
@@ -65,11 +66,15 @@ test("1,000 requests from two routers over eight worker threads get their own to
 test("threads that are ended in the middle: every request has its answer, or an error that says how far it came", async () => {
   const { hub, remotes, routers } = await startAll();
   const doomed = remotes.filter(({ rank }) => rank === PREFILL[0] || rank === DECODE[0]);
+  const held = await holdAnswers(routers, DECODE.length);
   const ended = await ask(routers, 400, (tokens) => {
     if (tokens === 100) for (const remote of doomed) remote.kill();
   });
   expectRightOrTold(ended);
-  expect(routers.map((router) => router.stats().workers.length)).toEqual([6, 6]);
+  const lost = { code: "KVROUTE_DISAGG_WORKER_LOST", tokens: 1 };
+  expect(await held.failures(ROUTERS.length)).toMatchObject(ROUTERS.map(() => lost)); // one of each router was there
+  await until(() => routers.every((router) => router.stats().workers.length === 6), "both have lost two workers");
+  await held.leave();
   const alive = remotes.filter((remote) => !doomed.includes(remote));
   await expectRest(routers, alive);
   await hub.close();
