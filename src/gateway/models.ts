@@ -1,10 +1,11 @@
+import { joinBytes } from "../bytes.js";
 import type { Clock } from "../clock.js";
 import { UpstreamError } from "../errors.js";
 import { bodyOf } from "./envelope.js";
-import { ANSWER_BYTES_MAX, join } from "./stream.js";
+import { isObject } from "./prompt/body.js";
+import { ANSWER_BYTES_MAX } from "./stream.js";
 import type { Answer, AnswerBody } from "./types.js";
 import type { Upstream, UpstreamRequest } from "./upstream.js";
-import { isFields } from "./usage.js";
 
 /** How long a worker may take to list its models: the list is made of those that are there by then. */
 export const MODELS_TIMEOUT_MS = 5_000;
@@ -75,9 +76,9 @@ async function read(upstream: Upstream, request: UpstreamRequest): Promise<[stri
   const bytes = body === undefined ? undefined : await readAll(body);
   if (status !== 200 || bytes === undefined) return undefined;
   const list: unknown = JSON.parse(new TextDecoder().decode(bytes));
-  if (!isFields(list) || !Array.isArray(list["data"])) return undefined;
+  if (!isObject(list) || !Array.isArray(list["data"])) return undefined;
   return list["data"].flatMap((model: unknown): [string, unknown][] =>
-    isFields(model) && typeof model["id"] === "string" ? [[model["id"], model]] : [],
+    isObject(model) && typeof model["id"] === "string" ? [[model["id"], model]] : [],
   );
 }
 
@@ -93,5 +94,5 @@ async function readAll(body: AnswerBody): Promise<Uint8Array | undefined> {
     }
     chunks.push(chunk);
   }
-  return join(chunks);
+  return joinBytes(chunks);
 }

@@ -1,13 +1,12 @@
 import type { SelectRequest } from "../selection/service.js";
 import { SESSION_ID_LENGTH_MAX } from "../selection/sessions.js";
 import { type Dialect, dialectOf } from "./dialect.js";
-import { parseBody, parseText } from "./prompt/body.js";
+import { isObject, parseBody, parseText } from "./prompt/body.js";
 import { type PromptPath, promptKeyOf } from "./prompt.js";
 import { sessionOf } from "./session.js";
 import type { Tenants } from "./tenants.js";
 import { BYTES_PER_TOKEN } from "./token-rates.js";
 import type { GatewayRequest } from "./types.js";
-import { isFields } from "./usage.js";
 
 /** A request and what it is routed by. */
 export interface Prepared {
@@ -48,7 +47,7 @@ export async function prepare(request: GatewayRequest, blockBytes: number, tenan
     tenant,
     affinityKey: fingerprint,
   };
-  const isResponses = dialect === "responses" && isFields(parsed);
+  const isResponses = dialect === "responses" && isObject(parsed);
   const storedId = isResponses ? idOf(parsed["previous_response_id"]) : undefined;
   return { request, dialect, model, promptBytes, tenant, storedId, select };
 }

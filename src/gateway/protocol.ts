@@ -1,10 +1,9 @@
 import type { Dialect } from "./dialect.js";
-import { isFields, mergeUsage, type Usage, usageOf } from "./usage.js";
+import { isObject, type JsonObject } from "./prompt/body.js";
+import { mergeUsage, type Usage, usageOf } from "./usage.js";
 
 /** Choices of one answer that are told apart: more than any client asks for. */
 export const CHOICES_MAX = 1_024;
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** Follows the events of a streamed answer: what it took, and whether it is whole. */
 export class ProtocolReader {
@@ -64,30 +63,30 @@ export class ProtocolReader {
     else this.#readChoices(event);
   }
 
-  #readChoices({ choices, usage }: Fields): void {
+  #readChoices({ choices, usage }: JsonObject): void {
     this.#note(usage);
     if (!Array.isArray(choices)) return;
     for (const choice of choices.slice(0, CHOICES_MAX)) {
-      if (!isFields(choice)) continue;
+      if (!isObject(choice)) continue;
       this.#outputTokens++;
       if (choice["finish_reason"] === null || choice["finish_reason"] === undefined) this.#open(choice["index"]);
       else this.#finish(choice["index"]);
     }
   }
 
-  #readResponses({ type, response }: Fields): void {
+  #readResponses({ type, response }: JsonObject): void {
     if (typeof type !== "string") return;
-    if (isFields(response)) this.#responseId = response["id"];
+    if (isObject(response)) this.#responseId = response["id"];
     if (type.endsWith(".delta")) this.#outputTokens++;
     if (type === "error" || type === "response.failed") this.#fail();
     if (type !== "response.completed" && type !== "response.incomplete") return;
-    if (isFields(response)) this.#note(response["usage"]);
+    if (isObject(response)) this.#note(response["usage"]);
     this.#hasEnded = true;
   }
 
-  #readMessages({ type, message, usage }: Fields): void {
+  #readMessages({ type, message, usage }: JsonObject): void {
     if (type === "content_block_delta") this.#outputTokens++;
-    if (type === "message_start" && isFields(message)) this.#note(message["usage"]);
+    if (type === "message_start" && isObject(message)) this.#note(message["usage"]);
     if (type === "message_delta") this.#note(usage);
     if (type === "error") this.#fail();
     if (type === "message_stop") this.#hasEnded = true;
@@ -113,10 +112,10 @@ export class ProtocolReader {
   }
 }
 
-function parse(data: string): Fields | undefined {
+function parse(data: string): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(data);
-    return isFields(value) ? value : undefined;
+    return isObject(value) ? value : undefined;
   } catch {
     return undefined;
   }

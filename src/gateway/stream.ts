@@ -1,10 +1,12 @@
 import { createParser } from "eventsource-parser";
+import { joinBytes } from "../bytes.js";
 import type { KvrouteError } from "../errors.js";
 import type { Dialect } from "./dialect.js";
 import { errorEvent } from "./envelope.js";
 import { EventBoundary } from "./event-boundary.js";
+import { isObject } from "./prompt/body.js";
 import { ProtocolReader } from "./protocol.js";
-import { isFields, type Usage, usageOf } from "./usage.js";
+import { type Usage, usageOf } from "./usage.js";
 
 /** Bytes of an event that has not ended. A stream with a longer one passes unread. */
 export const EVENT_BYTES_MAX = 1_048_576;
@@ -110,7 +112,7 @@ class StreamReader implements AnswerReader {
     const events = this.#release(chunk.subarray(0, ended));
     this.#parser.feed(this.#decoder.decode(events, { stream: true }));
     const begun = chunk.subarray(ended);
-    return begun.length === 0 ? events : join([events, this.#hold(begun)]);
+    return begun.length === 0 ? events : joinBytes([events, this.#hold(begun)]);
   }
 
   end() {
@@ -134,7 +136,7 @@ class StreamReader implements AnswerReader {
 
   #release(last: Uint8Array): Uint8Array {
     if (this.#held.length === 0) return last;
-    const all = join([...this.#held, last]);
+    const all = joinBytes([...this.#held, last]);
     this.#held = [];
     this.#heldBytes = 0;
     return all;
@@ -174,11 +176,11 @@ class JsonReader implements AnswerReader {
   end() {
     if (this.#bytes > ANSWER_BYTES_MAX) return { rest: NOTHING, isWhole: true };
     const answer = parse(this.#chunks);
-    if (isFields(answer)) {
+    if (isObject(answer)) {
       this.#usage = usageOf(answer["usage"], this.#dialect);
       if (this.#dialect === "responses") this.#responseId = answer["id"];
     }
-    return { rest: NOTHING, isWhole: isFields(answer) };
+    return { rest: NOTHING, isWhole: isObject(answer) };
   }
 
   farewell(): undefined {
@@ -188,21 +190,8 @@ class JsonReader implements AnswerReader {
 
 function parse(chunks: readonly Uint8Array[]): unknown {
   try {
-    return JSON.parse(new TextDecoder().decode(join(chunks)));
+    return JSON.parse(new TextDecoder().decode(joinBytes(chunks)));
   } catch {
     return undefined;
   }
-}
-
-/** Puts chunks together; one alone stays as it is. */
-export function join(chunks: readonly Uint8Array[]): Uint8Array {
-  const filled = chunks.filter(({ length }) => length > 0);
-  if (filled.length <= 1) return filled[0] ?? NOTHING;
-  const all = new Uint8Array(filled.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const chunk of filled) {
-    all.set(chunk, at);
-    at += chunk.length;
-  }
-  return all;
 }

@@ -1,4 +1,5 @@
 import type { Dialect } from "./dialect.js";
+import { isObject, type JsonObject } from "./prompt/body.js";
 
 /** What an engine says that a request took, in tokens. What it does not say is absent. */
 export interface Usage {
@@ -8,16 +9,9 @@ export interface Usage {
   readonly outputTokens?: number | undefined;
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
-/** Tells whether a value read from JSON is an object. */
-export function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** Reads the `usage` of an answer, `undefined` where there is none. Whatever is no count is absent. */
 export function usageOf(usage: unknown, dialect: Dialect): Usage | undefined {
-  if (!isFields(usage)) return undefined;
+  if (!isObject(usage)) return undefined;
   return dialect === "messages" ? anthropicUsage(usage) : openAiUsage(usage);
 }
 
@@ -30,17 +24,17 @@ export function mergeUsage(before: Usage | undefined, after: Usage): Usage {
   };
 }
 
-function openAiUsage(usage: Fields): Usage {
+function openAiUsage(usage: JsonObject): Usage {
   const details = usage["prompt_tokens_details"] ?? usage["input_tokens_details"];
   return {
     promptTokens: countOf(usage["prompt_tokens"] ?? usage["input_tokens"]),
-    cachedTokens: isFields(details) ? countOf(details["cached_tokens"]) : undefined,
+    cachedTokens: isObject(details) ? countOf(details["cached_tokens"]) : undefined,
     outputTokens: countOf(usage["completion_tokens"] ?? usage["output_tokens"]),
   };
 }
 
 // Here the tokens of the prompt are in three parts: read from the cache, written to it, and neither.
-function anthropicUsage(usage: Fields): Usage {
+function anthropicUsage(usage: JsonObject): Usage {
   const fresh = countOf(usage["input_tokens"]);
   const cachedTokens = countOf(usage["cache_read_input_tokens"]);
   const written = countOf(usage["cache_creation_input_tokens"]);

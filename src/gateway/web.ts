@@ -1,5 +1,5 @@
+import { readBytes } from "../bytes.js";
 import { tooLarge } from "./pipeline.js";
-import { join } from "./stream.js";
 import type { Answer, GatewayRequest } from "./types.js";
 
 const encoder = /* @__PURE__ */ new TextEncoder();
@@ -42,7 +42,7 @@ export async function requestOfRequest(
   const { method, headers, body } = request;
   const { pathname: path, search: query } = new URL(request.url);
   if (Number(headers.get("content-length")) > maxBodyBytes) throw tooLarge(maxBodyBytes);
-  const bytes = body === null ? undefined : await readBytes(body, maxBodyBytes);
+  const bytes = body === null ? undefined : await readBytes(body, maxBodyBytes, () => tooLarge(maxBodyBytes));
   return { method, path, query, headers, bytes, signal: signal ?? undefined };
 }
 
@@ -90,19 +90,4 @@ function encode(body: unknown, maxBytes: number): Uint8Array | undefined {
   if (body instanceof ArrayBuffer) return new Uint8Array(body.slice(0));
   if (!ArrayBuffer.isView(body)) return undefined;
   return new Uint8Array(body.buffer, body.byteOffset, body.byteLength).slice(); // the caller may write to it meanwhile
-}
-
-async function readBytes(body: ReadableStream<Uint8Array>, maxBytes: number): Promise<Uint8Array> {
-  const reader = body.getReader();
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for (let next = await reader.read(); next.value !== undefined; next = await reader.read()) {
-    length += next.value.length;
-    if (length > maxBytes) {
-      reader.cancel().catch(() => {});
-      throw tooLarge(maxBytes);
-    }
-    chunks.push(next.value);
-  }
-  return join(chunks);
 }

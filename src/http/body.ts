@@ -1,3 +1,4 @@
+import { readBytes } from "../bytes.js";
 import { HttpRequestError } from "../errors.js";
 import { parseJson } from "./json.js";
 import { clipped } from "./text.js";
@@ -9,7 +10,7 @@ import { clipped } from "./text.js";
  * @throws {HttpRequestError} if it is longer than `maxBytes`, of another type, or no JSON
  */
 export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
-  const bytes = await readBytes(request, maxBytes);
+  const bytes = await bytesOf(request, maxBytes);
   if (bytes.length === 0) return undefined;
   checkType(request.headers.get("content-type"));
   try {
@@ -21,34 +22,16 @@ export async function readJson(request: Request, maxBytes: number): Promise<unkn
   }
 }
 
-async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
-  const stated = Number(request.headers.get("content-length") ?? 0);
+async function bytesOf({ headers, body }: Request, maxBytes: number): Promise<Uint8Array> {
+  const stated = Number(headers.get("content-length") ?? 0);
   if (stated > maxBytes) throw tooLarge(maxBytes, `one of ${stated}`);
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  const reader = request.body?.getReader();
-  const read = () => reader?.read().catch(brokenOff);
-  for (let next = await read(); next?.value !== undefined; next = await read()) {
-    length += next.value.length;
-    if (length > maxBytes) {
-      await reader?.cancel();
-      throw tooLarge(maxBytes, "a longer one");
-    }
-    chunks.push(next.value);
+  if (body === null) return new Uint8Array(0);
+  try {
+    return await readBytes(body, maxBytes, () => tooLarge(maxBytes, "a longer one"));
+  } catch (cause) {
+    if (cause instanceof HttpRequestError) throw cause;
+    throw new HttpRequestError("KVROUTE_HTTP_BODY", "Expected a whole body, but it broke off.", { cause });
   }
-  return joined(chunks, length);
-}
-
-function joined(chunks: readonly Uint8Array[], length: number): Uint8Array {
-  const [only] = chunks;
-  if (chunks.length === 1 && only !== undefined) return only;
-  const bytes = new Uint8Array(length);
-  let at = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, at);
-    at += chunk.length;
-  }
-  return bytes;
 }
 
 // Of other types, or of none, a page of any site can send a body to this server without asking it first.
@@ -56,10 +39,6 @@ function checkType(type: string | null): void {
   if (type !== null && /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type.trim())) return;
   const got = type === null ? "none" : `"${clipped(type)}"`;
   throw new HttpRequestError("KVROUTE_HTTP_MEDIA_TYPE", `Expected the content-type application/json, got ${got}.`);
-}
-
-function brokenOff(cause: unknown): never {
-  throw new HttpRequestError("KVROUTE_HTTP_BODY", "Expected a whole body, but it broke off.", { cause });
 }
 
 function tooLarge(maxBytes: number, got: string): HttpRequestError {

@@ -1,3 +1,4 @@
+import { readBytes } from "../bytes.js";
 import type { Clock } from "../clock.js";
 import type { StreamEvent } from "./dialect.js";
 import { BrokenOff, type Fault } from "./faults.js";
@@ -13,25 +14,10 @@ const HALF_CHARACTER = 0xc3;
  *
  * @throws {HttpError} 413 if it is longer than `maxBytes`
  */
-export async function readBody(request: Request, maxBytes: number): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  const reader = request.body?.getReader();
-  for (let next = await reader?.read(); next?.value !== undefined; next = await reader?.read()) {
-    length += next.value.length;
-    if (length > maxBytes) {
-      await reader?.cancel();
-      throw new HttpError(413, "BadRequestError", `Expected a body of at most ${maxBytes} bytes, got a longer one.`);
-    }
-    chunks.push(next.value);
-  }
-  const body = new Uint8Array(length);
-  let at = 0;
-  for (const chunk of chunks) {
-    body.set(chunk, at);
-    at += chunk.length;
-  }
-  return body;
+export async function readBody({ body }: Request, maxBytes: number): Promise<Uint8Array> {
+  if (body === null) return new Uint8Array(0);
+  const message = `Expected a body of at most ${maxBytes} bytes, got a longer one.`;
+  return readBytes(body, maxBytes, () => new HttpError(413, "BadRequestError", message));
 }
 
 /** Encodes an event as server-sent events have it. */

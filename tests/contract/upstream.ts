@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { join } from "../../src/gateway/stream.js";
+import { joinBytes } from "../../src/bytes.js";
 import type { Answer } from "../../src/gateway/types.js";
 import type { Upstream, UpstreamRequest } from "../../src/gateway/upstream.js";
 
@@ -16,7 +16,7 @@ const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 async function readAll({ body }: Answer): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   for (let chunk = await body?.read(); chunk !== undefined; chunk = await body?.read()) chunks.push(chunk);
-  return join(chunks);
+  return joinBytes(chunks);
 }
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
@@ -54,7 +54,7 @@ export function upstreamContract(subject: UpstreamUnderTest): void {
           method: request.method,
           url: request.url,
           headers: request.headers,
-          body: new Uint8Array(join(chunks)),
+          body: new Uint8Array(joinBytes(chunks)),
         };
         response.end();
       };

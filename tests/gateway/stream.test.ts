@@ -1,11 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { joinBytes } from "../../src/bytes.js";
 import { UpstreamError } from "../../src/errors.js";
 import { EventBoundary } from "../../src/gateway/event-boundary.js";
-import { ANSWER_BYTES_MAX, EVENT_BYTES_MAX, join, readerOf } from "../../src/gateway/stream.js";
+import { ANSWER_BYTES_MAX, EVENT_BYTES_MAX, readerOf } from "../../src/gateway/stream.js";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
-const text = (chunks: readonly Uint8Array[]) => new TextDecoder().decode(join(chunks));
+const text = (chunks: readonly Uint8Array[]) => new TextDecoder().decode(joinBytes(chunks));
 const eventStream = new Headers({ "content-type": "text/event-stream; charset=utf-8" });
 const json = new Headers({ "content-type": "application/json" });
 
@@ -48,7 +49,7 @@ describe("a stream of events", () => {
         const reader = readerOf("chat", 200, eventStream);
         const passed = cut(whole, places).map((part) => reader.push(part));
         const { rest, isWhole } = reader.end();
-        expect(join([...passed, rest])).toEqual(whole);
+        expect(joinBytes([...passed, rest])).toEqual(whole);
         expect(isWhole).toBe(true);
         expect(reader).toMatchObject({ hasEnded: true, hasFailed: false, outputTokens: Math.max(tokens, 3) });
         expect(reader.usage).toEqual({ promptTokens: 100, cachedTokens: 64, outputTokens: 3 });

@@ -1,0 +1,38 @@
+const NOTHING = new Uint8Array(0);
+
+/** Puts chunks together; one alone stays as it is. */
+export function joinBytes(chunks: readonly Uint8Array[]): Uint8Array {
+  const filled = chunks.filter(({ length }) => length > 0);
+  if (filled.length <= 1) return filled[0] ?? NOTHING;
+  const all = new Uint8Array(filled.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const chunk of filled) {
+    all.set(chunk, at);
+    at += chunk.length;
+  }
+  return all;
+}
+
+/**
+ * Reads a body whole. One that is longer than `maxBytes` is given up.
+ *
+ * @throws what `tooLong` makes if it is longer; whatever the body fails with
+ */
+export async function readBytes(
+  body: ReadableStream<Uint8Array>,
+  maxBytes: number,
+  tooLong: () => Error,
+): Promise<Uint8Array> {
+  const reader = body.getReader();
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for (let next = await reader.read(); next.value !== undefined; next = await reader.read()) {
+    length += next.value.length;
+    if (length > maxBytes) {
+      reader.cancel().catch(() => {}); // nobody waits for it
+      throw tooLong();
+    }
+    chunks.push(next.value);
+  }
+  return joinBytes(chunks);
+}
