@@ -1,9 +1,10 @@
 import type { IncomingMessage } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import type { Socket } from "node:net";
 import { createAdaptorServer } from "@hono/node-server";
 import { createFakeEngine, type FakeEngine } from "../testing/fake-engine.js";
 import { BrokenOff } from "../testing/faults.js";
 import type { FakeEngineOptions } from "../testing/options.js";
+import { listen } from "./listen.js";
 
 export interface FakeEngineServerOptions extends FakeEngineOptions {
   /** The port to listen at, by default one that is free. */
@@ -34,18 +35,14 @@ export async function serveFakeEngine(options: FakeEngineServerOptions = {}): Pr
       }
     },
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(options.port ?? 0, "127.0.0.1", resolve);
-  });
-  const { port } = server.address() as AddressInfo;
+  const { port, authority } = await listen(server, "127.0.0.1", options.port ?? 0);
   const close = async () => {
     engine.dispose();
     if ("closeAllConnections" in server) server.closeAllConnections();
     await new Promise<void>((resolve) => server.close(() => resolve()));
   };
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://${authority}`,
     port,
     close,
     fetch: engine.fetch,

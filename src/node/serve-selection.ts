@@ -1,6 +1,6 @@
-import type { AddressInfo } from "node:net";
 import { createAdaptorServer } from "@hono/node-server";
 import { createSelectionApi, type SelectionApiOptions } from "../http/selection-api.js";
+import { listen } from "./listen.js";
 
 export interface SelectionServerOptions extends SelectionApiOptions {
   /** The address to listen at, 127.0.0.1 by default. */
@@ -22,15 +22,10 @@ export async function serveSelection(options: SelectionServerOptions): Promise<S
   const { host = "127.0.0.1", port = 0 } = options;
   const api = createSelectionApi(options);
   const server = createAdaptorServer({ overrideGlobalObjects: false, fetch: (request) => api.fetch(request) });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(port, host, resolve);
-  });
-  const address = server.address() as AddressInfo;
-  const name = address.family === "IPv6" ? `[${address.address}]` : address.address;
+  const listening = await listen(server, host, port);
   return {
-    url: `http://${name}:${address.port}`,
-    port: address.port,
+    url: `http://${listening.authority}`,
+    port: listening.port,
     close: async () => {
       if ("closeAllConnections" in server) server.closeAllConnections();
       await new Promise<void>((resolve) => server.close(() => resolve()));

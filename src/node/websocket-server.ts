@@ -1,5 +1,4 @@
 import { createServer, type IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { Clock } from "../clock.js";
@@ -9,6 +8,7 @@ import type { TransportHub } from "../transport/hub.js";
 import { webSocketPipe } from "../transport/websocket.js";
 import { DATA_HEADER_BYTES, type FrameBytes } from "../transport/wire/frames.js";
 import type { Pipe } from "../transport/wire/pipe.js";
+import { listen } from "./listen.js";
 
 export interface TransportServerOptions {
   /** Connects those who come. Its limits hold. */
@@ -58,16 +58,11 @@ export async function serveTransport(options: TransportServerOptions): Promise<T
       hub.attach(bounded(socket, maxBufferedBytes), clock);
     });
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(port, host, resolve);
-  });
+  const listening = await listen(server, host, port);
   const stopPinging = keepAlive(sockets, clock, pingMs);
-  const address = server.address() as AddressInfo;
-  const name = address.family === "IPv6" ? `[${address.address}]` : address.address;
   return {
-    url: `ws://${name}:${address.port}`,
-    port: address.port,
+    url: `ws://${listening.authority}`,
+    port: listening.port,
     close: async () => {
       stopPinging();
       for (const socket of sockets.clients) socket.terminate();
