@@ -6,7 +6,6 @@ export class LoadBooking {
   readonly sequenceHashes: BigUint64Array;
   /** Tokens of the prompt that the worker has to compute. */
   readonly missedTokens: number;
-  readonly expectedOutputTokens: number | undefined;
   /** Whether its prefill counts and has not ended. */
   isPrefilling: boolean;
   hasEnded = false;
@@ -22,7 +21,6 @@ export class LoadBooking {
     this.load = load;
     this.sequenceHashes = request.sequenceHashes;
     this.missedTokens = request.missedTokens;
-    this.expectedOutputTokens = request.expectedOutputTokens;
     this.isPrefilling = request.trackPrefill;
   }
 }
@@ -35,5 +33,4 @@ export interface LoadRequest {
   readonly missedBlocks: number;
   /** Whether the prefill counts as load until it ends. */
   readonly trackPrefill: boolean;
-  readonly expectedOutputTokens?: number | undefined;
 }

@@ -14,7 +14,6 @@ interface Filters {
   readonly allowed: ReadonlySet<WorkerKey> | undefined;
   readonly required: readonly string[];
   readonly preferred: readonly (readonly [taint: string, weight: number])[];
-  readonly busy: BusyThresholds;
 }
 
 /** Who is left of the workers of a partition, and why the others are not, where that was asked. */
@@ -36,7 +35,7 @@ export function findEligible(
   busy: BusyThresholds,
   explain: boolean,
 ): Eligible {
-  const filters = filtersOf(constraints, busy);
+  const filters = filtersOf(constraints);
   if (rows.length === 0) throw new NoWorkerError("none of this model and group is schedulable");
   const passed: WorkerRow[] = [];
   const excluded: ExcludedWorker[] = [];
@@ -54,14 +53,13 @@ export function findEligible(
   throw new NoWorkerError(`none of ${rows.length} schedulable ones passes its pin, allow-list and required taints`);
 }
 
-function filtersOf(constraints: RoutingConstraints, busy: BusyThresholds): Filters {
+function filtersOf(constraints: RoutingConstraints): Filters {
   const { pinnedWorker, allowedWorkerIds, requiredTaints = [], preferredTaints = {} } = constraints;
   return {
     pinned: pinnedWorker === undefined ? undefined : pinOf(pinnedWorker),
     allowed: allowedWorkerIds === undefined ? undefined : allowedOf(allowedWorkerIds),
     required: taintsOf(requiredTaints),
     preferred: preferencesOf(preferredTaints),
-    busy,
   };
 }
 

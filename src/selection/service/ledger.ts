@@ -54,7 +54,6 @@ export class Ledger {
       missedTokens: effectivePrefillTokens,
       missedBlocks: sequenceHashes.length - overlapBlocks,
       trackPrefill: inputs.trackPrefillTokens,
-      expectedOutputTokens: inputs.expectedOutputTokens,
     };
     const load = partition.load.book(row.load, request, nowMs);
     try {
