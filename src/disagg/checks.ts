@@ -5,12 +5,12 @@ const U64_MAX = 2n ** 64n - 1n;
 const I64_MIN = -(2n ** 63n);
 const I64_MAX = 2n ** 63n - 1n;
 
-/** Checks a whole number from 0 to `most`. */
-export function checkWhole(value: unknown, name: string, most: number): number {
+/** Checks a whole number from `least` to `most`. */
+export function checkWhole(value: unknown, name: string, most: number, least = 0): number {
   if (typeof value !== "number")
     throw new ArgumentTypeError(`Expected ${name} to be a number, got a value of type ${typeof value}.`);
-  if (Number.isInteger(value) && value >= 0 && value <= most) return value;
-  throw new ArgumentRangeError(`Expected ${name} to be a whole number from 0 to ${most}, got ${value}.`);
+  if (Number.isInteger(value) && value >= least && value <= most) return value;
+  throw new ArgumentRangeError(`Expected ${name} to be a whole number from ${least} to ${most}, got ${value}.`);
 }
 
 /** Checks the number of a worker or router. */

@@ -2,10 +2,10 @@ import type { WorkerId } from "../core/keys.js";
 import { PrefixIndex } from "../core/prefix-index.js";
 import { ArgumentRangeError, NoWorkerError } from "../errors.js";
 import { systemClock, systemId, systemRandom } from "../system.js";
-import { checkNumber, checkObject, checkTime } from "./cache/checks.js";
+import { checkNumber, checkObject, checkTime, checkWhole } from "./cache/checks.js";
 import type { RoutingPartition } from "./cache/types.js";
 import { SelectionCache } from "./cache.js";
-import { checkName, checkWhole } from "./catalog/registration.js";
+import { checkName } from "./catalog/registration.js";
 import { kv, type Policy } from "./policy.js";
 import { activeLoadOf, selectionAgain, selectionOf } from "./service/answers.js";
 import type { LiveBooking } from "./service/bookings.js";
@@ -19,7 +19,7 @@ import {
   type SelectionServiceOptions,
 } from "./service/options.js";
 import { resolvePrompt } from "./service/prompt.js";
-import { inputsOf, type KeptSelection, namesOf, Reserver } from "./service/reserve.js";
+import { checkOutputTokens, inputsOf, type KeptSelection, namesOf, Reserver } from "./service/reserve.js";
 import type {
   ActiveLoad,
   Booking,
@@ -283,10 +283,7 @@ export class SelectionService {
   }
 
   #decide(request: SelectRequest, nowMs: number): Decision {
-    const { expectedOutputTokens } = request;
-    if (expectedOutputTokens !== undefined) {
-      checkWhole(expectedOutputTokens, "expectedOutputTokens", 0, Number.MAX_SAFE_INTEGER);
-    }
+    checkOutputTokens(request.expectedOutputTokens);
     return this.#decider.decide(request, this.#partitionOf(request), nowMs);
   }
 

@@ -2,12 +2,11 @@ import { BookedBlocks } from "../core/booked-blocks.js";
 import type { WorkerId, WorkerWithDpRank } from "../core/keys.js";
 import { type WorkerKey, workerKey } from "../core/worker-key.js";
 import { ArgumentRangeError, SelectionLimitError, UnknownWorkerError } from "../errors.js";
-import { checkNumber, checkObject } from "./cache/checks.js";
+import { checkNumber, checkObject, checkWhole } from "./cache/checks.js";
 import type { RoutingPartition } from "./cache/types.js";
 import { WorkerEntry, type WorkerLifecycle, type WorkerRecord } from "./catalog/entry.js";
 import { Partition } from "./catalog/partition.js";
 import {
-  checkWhole,
   settingsOf,
   updatedSettings,
   type WorkerRegistration,

@@ -1,6 +1,6 @@
 import type { Clock } from "../clock.js";
 import { EngineError, OptionError } from "../errors.js";
-import { checkCount, checkRatio, type EngineOptions, type Limits } from "./engine/options.js";
+import { checkRatio, countOption, type EngineOptions, type Limits } from "./engine/options.js";
 import type { KvMessage } from "./engine/payload.js";
 import { type EngineRun, Run, type RunListener } from "./engine/run.js";
 import { type Outcome, Scheduler } from "./engine/scheduler.js";
@@ -52,7 +52,7 @@ export class Engine {
     this.#timing = options.timing ?? polynomialTiming();
     this.#speedup = checkRatio("speedupRatio", options.speedupRatio ?? 1);
     this.#decodeSpeedup = checkRatio("decodeSpeedupRatio", options.decodeSpeedupRatio ?? 1);
-    this.#dpRank = checkCount("dpRank", options.dpRank ?? 0, DP_RANK_MAX, 0);
+    this.#dpRank = countOption("dpRank", options.dpRank ?? 0, 0, DP_RANK_MAX);
     this.#scheduler = new Scheduler(options, options.nextToken ?? mixedToken);
   }
 

@@ -1,4 +1,5 @@
 import { OptionError } from "../errors.js";
+import { countOption } from "../selection/policies/numbers.js";
 import { Heap } from "./heap.js";
 import { Prng, zipf } from "./prng.js";
 
@@ -51,8 +52,8 @@ const PAUSE_MS_MEAN = 30_000;
  */
 export function* generateTrace(options: GenerateOptions): Generator<MooncakeRow, void, undefined> {
   const { systemPrompts = SYSTEM_PROMPTS_DEFAULT, requestsPerSecond = REQUESTS_PER_SECOND_DEFAULT } = options;
-  requireWithin("requests", options.requests, 1, REQUESTS_MAX);
-  requireWithin("systemPrompts", systemPrompts, 1, SYSTEM_PROMPTS_MAX);
+  countOption("requests", options.requests, 1, REQUESTS_MAX);
+  countOption("systemPrompts", systemPrompts, 1, SYSTEM_PROMPTS_MAX);
   if (!(requestsPerSecond > 0 && requestsPerSecond <= REQUESTS_PER_SECOND_MAX)) {
     const range = `above 0 and at most ${REQUESTS_PER_SECOND_MAX}`;
     throw new OptionError(`Expected requestsPerSecond to be ${range}, got ${requestsPerSecond}.`);
@@ -152,9 +153,4 @@ class Writer {
   #length(meanTokens: number): number {
     return 1 + Math.floor(this.#chance.exponential() * meanTokens);
   }
-}
-
-function requireWithin(name: string, value: number, min: number, max: number): void {
-  if (Number.isInteger(value) && value >= min && value <= max) return;
-  throw new OptionError(`Expected ${name} to be a whole number from ${min} to ${max}, got ${value}.`);
 }

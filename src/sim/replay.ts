@@ -1,6 +1,6 @@
 import { BlockPool } from "../core/block-pool.js";
 import { BookedBlocks } from "../core/booked-blocks.js";
-import { OptionError } from "../errors.js";
+import { countOption } from "../selection/policies/numbers.js";
 import type { Policy } from "../selection/policy.js";
 import { NO_BLOCKS, type ReplayBlocks, type ReplayPotential } from "./blocks.js";
 import type { DelaySummary } from "./delays.js";
@@ -115,8 +115,8 @@ export async function replay(requests: AsyncIterable<TraceRequest>, options: Rep
 }
 
 function checkOptions({ workers, blocksPerWorker, timing }: ReplayOptions): void {
-  requireCount("workers", workers, WORKERS_MAX);
-  requireCount("blocksPerWorker", capacityOf(blocksPerWorker), BLOCKS_MAX);
+  countOption("workers", workers, 1, WORKERS_MAX);
+  countOption("blocksPerWorker", capacityOf(blocksPerWorker), 1, BLOCKS_MAX);
   if (timing !== undefined) checkTiming(timing);
 }
 
@@ -164,11 +164,6 @@ async function timeTrace(requests: AsyncIterable<TraceRequest>, options: ReplayO
     unfinishedMax: timing.unfinishedMax ?? UNFINISHED_MAX_DEFAULT,
   };
   return { requests: held ?? requests, timing: settings };
-}
-
-function requireCount(name: string, value: number, max: number): void {
-  if (Number.isInteger(value) && value >= 1 && value <= max) return;
-  throw new OptionError(`Expected ${name} to be a whole number from 1 to ${max}, got ${value}.`);
 }
 
 /** What is counted of the trace, whatever the policy. */

@@ -1,5 +1,5 @@
 import type { Clock } from "../clock.js";
-import { checkCount } from "../sim/engine/options.js";
+import { countOption } from "../sim/engine/options.js";
 import type { EngineOptions } from "../sim/engine.js";
 import type { ToolCall } from "./dialect.js";
 import type { Fault } from "./faults.js";
@@ -65,7 +65,7 @@ const COUNT_MAX = 2 ** 31 - 1;
  */
 export function checkFakeLimits(options: FakeEngineOptions): FakeLimits {
   const count = (name: keyof FakeLimits, standard: number, least = 0) =>
-    checkCount(name, options[name] ?? standard, COUNT_MAX, least);
+    countOption(name, options[name] ?? standard, least, COUNT_MAX);
   return {
     outputTokens: count("outputTokens", 16, 1),
     maxFaults: count("maxFaults", 10_000),

@@ -1,4 +1,4 @@
-import { ArgumentRangeError, ArgumentTypeError } from "../../errors.js";
+import { checkWhole } from "../checks.js";
 
 /** What a limit is without an option, and the least and the most that an option may say. */
 export type Limit = readonly [fallback: number, least: number, most: number];
@@ -86,14 +86,7 @@ export function readLimits<K extends string>(
   const limits = {} as Record<K, number>;
   for (const name of Object.keys(table) as K[]) {
     const [fallback, least, most] = table[name];
-    limits[name] = options[name] === undefined ? fallback : checkLimit(options[name], name, least, most);
+    limits[name] = options[name] === undefined ? fallback : checkWhole(options[name], name, most, least);
   }
   return limits;
-}
-
-function checkLimit(value: unknown, name: string, least: number, most: number): number {
-  if (typeof value !== "number")
-    throw new ArgumentTypeError(`Expected ${name} to be a number, got a value of type ${typeof value}.`);
-  if (Number.isInteger(value) && value >= least && value <= most) return value;
-  throw new ArgumentRangeError(`Expected ${name} to be a whole number from ${least} to ${most}, got ${value}.`);
 }

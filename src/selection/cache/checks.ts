@@ -1,10 +1,12 @@
 import { describe } from "../../core/describe.js";
+import { checkNumber } from "../../core/prefix-options.js";
 import { ArgumentRangeError, ArgumentTypeError } from "../../errors.js";
+
+export { checkNumber };
 
 /** Checks a limit of the options: a number, 0 or more. `Infinity` is no limit. */
 export function checkLimit(limit: unknown, name: string): number {
-  if (typeof limit !== "number")
-    throw new ArgumentTypeError(`Expected ${name} to be a number, got ${describe(limit)}.`);
+  checkNumber(limit, name);
   if (!(limit >= 0)) throw new ArgumentRangeError(`Expected ${name} to be 0 or more, got ${limit}.`);
   return limit;
 }
@@ -18,9 +20,11 @@ export function checkText(text: unknown, name: string): void {
   if (typeof text !== "string") throw new ArgumentTypeError(`Expected ${name} to be a string, got ${describe(text)}.`);
 }
 
-export function checkNumber(value: unknown, name: string): void {
-  if (typeof value !== "number")
-    throw new ArgumentTypeError(`Expected ${name} to be a number, got ${describe(value)}.`);
+/** Checks a whole number in a range. */
+export function checkWhole(value: unknown, name: string, least: number, most: number): asserts value is number {
+  checkNumber(value, name);
+  if (Number.isInteger(value) && value >= least && value <= most) return;
+  throw new ArgumentRangeError(`Expected ${name} to be a whole number from ${least} to ${most}, got ${value}.`);
 }
 
 export function checkTime(timeMs: number, name: string): void {

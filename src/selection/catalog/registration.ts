@@ -2,7 +2,7 @@ import { describe } from "../../core/describe.js";
 import type { WorkerId } from "../../core/keys.js";
 import { workerKey } from "../../core/worker-key.js";
 import { ArgumentRangeError, ArgumentTypeError } from "../../errors.js";
-import { checkObject, checkText } from "../cache/checks.js";
+import { checkObject, checkText, checkWhole } from "../cache/checks.js";
 import type { RoutingPartition } from "../cache/types.js";
 
 /** What is said of a worker when it is added. */
@@ -95,15 +95,6 @@ export function updatedSettings(settings: WorkerSettings, update: WorkerUpdate):
   checkObject(update, "the update");
   const given = Object.entries(update).filter(([, value]) => value !== undefined);
   return settingsOf({ ...settings, ...Object.fromEntries(given), workerId: settings.workerId });
-}
-
-/** Checks a whole number in a range. */
-export function checkWhole(value: unknown, name: string, least: number, most: number): void {
-  if (typeof value !== "number") {
-    throw new ArgumentTypeError(`Expected ${name} to be a number, got ${describe(value)}.`);
-  }
-  if (Number.isInteger(value) && value >= least && value <= most) return;
-  throw new ArgumentRangeError(`Expected ${name} to be a whole number from ${least} to ${most}, got ${value}.`);
 }
 
 /** Checks a name: a text that is not endless. */

@@ -2,15 +2,14 @@ import { describe } from "../../core/describe.js";
 import type { WorkerWithDpRank } from "../../core/keys.js";
 import { workerKey } from "../../core/worker-key.js";
 import { ArgumentRangeError, ArgumentTypeError } from "../../errors.js";
-import { checkNumber, checkObject } from "../cache/checks.js";
+import { checkNumber, checkObject, checkWhole } from "../cache/checks.js";
 import { DP_RANK_MAX } from "./decode.js";
 import type { KvEvent } from "./event.js";
 
 /** Gives a whole number of at least `min` and at most `max`. */
 export function checkCount(name: string, value: unknown, min: number, max = Number.MAX_SAFE_INTEGER): number {
-  if (typeof value !== "number") throw typeError(name, "a number", value);
-  if (Number.isInteger(value) && value >= min && value <= max) return value;
-  throw new ArgumentRangeError(`Expected ${name} to be a whole number from ${min} to ${max}, got ${value}.`);
+  checkWhole(value, name, min, max);
+  return value;
 }
 
 /** Gives the number of a message, from either kind of integer. */

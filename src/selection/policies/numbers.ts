@@ -9,10 +9,10 @@ export function weightOption(name: string, value: number): number {
   throw new OptionError(`Expected ${name} to be a number from 0 to ${OPTION_WEIGHT_MAX}, got ${value}.`);
 }
 
-/** Checks an option of a policy that is a whole number in a range. */
+/** Checks an option that is a whole number in a range. */
 export function countOption(name: string, value: number, least: number, most: number): number {
   if (Number.isInteger(value) && value >= least && value <= most) return value;
-  throw new OptionError(`Expected ${name} to be a whole number from ${least} to ${most}, got ${value}.`);
+  throw new OptionError(`Expected ${name} to be a whole number from ${least} to ${most}, got ${String(value)}.`);
 }
 
 /** Checks an option that is a time, or another number above 0. `Infinity` is allowed. */

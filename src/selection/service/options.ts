@@ -1,9 +1,8 @@
 import type { Clock } from "../../clock.js";
 import type { PrefixIndex } from "../../core/prefix-index.js";
 import { OptionError } from "../../errors.js";
-import { checkObject } from "../cache/checks.js";
+import { checkObject, checkWhole } from "../cache/checks.js";
 import type { SelectionCache } from "../cache.js";
-import { checkWhole } from "../catalog/registration.js";
 import { positiveOption } from "../policies/numbers.js";
 import type { Policy } from "../policy.js";
 import type { SessionTable } from "../sessions.js";

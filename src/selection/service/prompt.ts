@@ -1,7 +1,8 @@
 import { describe } from "../../core/describe.js";
 import { hashSequence } from "../../core/token-hash.js";
 import { ArgumentRangeError, ArgumentTypeError } from "../../errors.js";
-import { checkName, checkWhole } from "../catalog/registration.js";
+import { checkWhole } from "../cache/checks.js";
+import { checkName } from "../catalog/registration.js";
 import type { Prompt } from "./types.js";
 
 /** A prompt as the service works with it. */

@@ -1,8 +1,9 @@
 import type { WorkerWithDpRank } from "../../core/keys.js";
 import { ArgumentRangeError, UnknownSelectionError, UnknownWorkerError } from "../../errors.js";
+import { checkWhole } from "../cache/checks.js";
 import type { PendingSelection, RoutingPartition } from "../cache/types.js";
 import type { SelectionCache } from "../cache.js";
-import { checkName, checkWhole } from "../catalog/registration.js";
+import { checkName } from "../catalog/registration.js";
 import { sessionNamed } from "../sessions.js";
 import type { WorkerCatalog, WorkerRow } from "../workers.js";
 import type { BookingInputs, LiveBooking } from "./bookings.js";
@@ -75,7 +76,7 @@ export class Reserver {
     const inputs: BookingInputs = {
       partition,
       row,
-      sequenceHashes: sequenceHashes.slice(),
+      sequenceHashes: sequenceHashes.slice(), // short ones share a buffer, which would live as long as the booking
       islTokens: promptTokens,
       effectivePrefillTokens: computed,
       statedPrefillTokens: stated,
@@ -164,6 +165,11 @@ function overlapBlocksOf(blocks: number, cachedTokens: number, blockSize: number
   return Math.min(blocks, Math.floor(cachedTokens / blockSize));
 }
 
+/** Checks how long an answer is expected to be, where that is said. */
+export function checkOutputTokens(tokens: number | undefined): void {
+  if (tokens !== undefined) checkWhole(tokens, "expectedOutputTokens", 0, Number.MAX_SAFE_INTEGER);
+}
+
 function checkCounts(
   {
     expectedOutputTokens,
@@ -171,9 +177,7 @@ function checkCounts(
   }: Pick<ReserveRequest, "expectedOutputTokens" | "effectivePrefillTokens">,
   promptTokens: number,
 ): void {
-  if (expectedOutputTokens !== undefined) {
-    checkWhole(expectedOutputTokens, "expectedOutputTokens", 0, Number.MAX_SAFE_INTEGER);
-  }
+  checkOutputTokens(expectedOutputTokens);
   if (effectivePrefillTokens === undefined) return;
   checkWhole(effectivePrefillTokens, "effectivePrefillTokens", 0, Number.MAX_SAFE_INTEGER);
   if (effectivePrefillTokens <= promptTokens) return;

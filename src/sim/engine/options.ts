@@ -1,5 +1,8 @@
 import { OptionError } from "../../errors.js";
+import { countOption } from "../../selection/policies/numbers.js";
 import type { PassTiming } from "./timing.js";
+
+export { countOption };
 
 /** How an engine schedules: the arguments of vLLM of the same names. */
 export interface SchedulerOptions {
@@ -63,25 +66,26 @@ const COUNT_MAX = 2 ** 31 - 1;
  * @throws {OptionError} `KVROUTE_OPTION` if one lies outside its range
  */
 export function checkLimits(options: SchedulerOptions): Limits {
-  const numGpuBlocks = checkCount("numGpuBlocks", options.numGpuBlocks ?? NUM_GPU_BLOCKS_DEFAULT, BLOCKS_MAX);
-  const blockSize = checkCount("blockSize", options.blockSize ?? BLOCK_SIZE_DEFAULT, BLOCK_SIZE_MAX);
-  const maxNumBatchedTokens = checkCount(
+  const numGpuBlocks = countOption("numGpuBlocks", options.numGpuBlocks ?? NUM_GPU_BLOCKS_DEFAULT, 1, BLOCKS_MAX);
+  const blockSize = countOption("blockSize", options.blockSize ?? BLOCK_SIZE_DEFAULT, 1, BLOCK_SIZE_MAX);
+  const maxNumBatchedTokens = countOption(
     "maxNumBatchedTokens",
     options.maxNumBatchedTokens ?? MAX_NUM_BATCHED_TOKENS_DEFAULT,
+    1,
     COUNT_MAX,
   );
-  const wanted = checkCount("maxModelLen", options.maxModelLen ?? COUNT_MAX, COUNT_MAX);
+  const wanted = countOption("maxModelLen", options.maxModelLen ?? COUNT_MAX, 1, COUNT_MAX);
   const enableChunkedPrefill = checkFlag("enableChunkedPrefill", options.enableChunkedPrefill ?? true);
   const inOnePass = enableChunkedPrefill ? COUNT_MAX : maxNumBatchedTokens;
   return {
     numGpuBlocks,
     blockSize,
-    maxNumSeqs: checkCount("maxNumSeqs", options.maxNumSeqs ?? MAX_NUM_SEQS_DEFAULT, COUNT_MAX),
+    maxNumSeqs: countOption("maxNumSeqs", options.maxNumSeqs ?? MAX_NUM_SEQS_DEFAULT, 1, COUNT_MAX),
     maxNumBatchedTokens,
     maxModelLen: Math.min(wanted, numGpuBlocks * blockSize, inOnePass),
     enablePrefixCaching: checkFlag("enablePrefixCaching", options.enablePrefixCaching ?? true),
     enableChunkedPrefill,
-    maxNumWaiting: checkCount("maxNumWaiting", options.maxNumWaiting ?? MAX_NUM_WAITING_DEFAULT, COUNT_MAX),
+    maxNumWaiting: countOption("maxNumWaiting", options.maxNumWaiting ?? MAX_NUM_WAITING_DEFAULT, 1, COUNT_MAX),
   };
 }
 
@@ -89,12 +93,6 @@ export function checkLimits(options: SchedulerOptions): Limits {
 export function checkRatio(name: string, ratio: number): number {
   if (typeof ratio === "number" && ratio > 0) return ratio;
   throw new OptionError(`Expected ${name} to be a number above 0, got ${String(ratio)}.`);
-}
-
-/** Checks a whole number of at least `least`. */
-export function checkCount(name: string, value: number, most: number, least = 1): number {
-  if (Number.isInteger(value) && value >= least && value <= most) return value;
-  throw new OptionError(`Expected ${name} to be a whole number from ${least} to ${most}, got ${String(value)}.`);
 }
 
 function checkFlag(name: string, value: boolean): boolean {
