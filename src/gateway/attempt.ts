@@ -152,7 +152,7 @@ export function targetOf(
   { method, path, query, headers, bytes }: GatewayRequest,
   { forwardAffinityHeaders }: Pick<RouterSettings, "forwardAffinityHeaders">,
 ): Omit<UpstreamRequest, "signal"> {
-  const sent = forwardAffinityHeaders ? new Headers(headers) : withoutAffinityHeaders(headers);
+  const sent = forwardAffinityHeaders ? headers.copy() : withoutAffinityHeaders(headers);
   if (settings.headers !== undefined) {
     for (const name of [...CREDENTIALS, "cookie"]) sent.delete(name);
     for (const [name, value] of settings.headers) sent.set(name, value);

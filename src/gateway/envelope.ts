@@ -1,5 +1,6 @@
 import type { KvrouteError } from "../errors.js";
 import type { Dialect } from "./dialect.js";
+import { HeaderList } from "./header-list.js";
 import type { Answer } from "./types.js";
 
 const encoder = /* @__PURE__ */ new TextEncoder();
@@ -19,7 +20,15 @@ export function errorAnswer({ status = 500, code, message }: KvrouteError, path:
   const body = encoder.encode(
     JSON.stringify(path === "/v1/messages" ? anthropic(status, message) : openAi(status, code, message)),
   );
-  const headers = new Headers({ "content-type": "application/json", "content-length": String(body.length) });
+  return jsonAnswer(status, body);
+}
+
+/** Answers with bytes of JSON. */
+export function jsonAnswer(status: number, body: Uint8Array): Answer {
+  const headers = HeaderList.of([
+    ["content-type", "application/json"],
+    ["content-length", String(body.length)],
+  ]);
   return { status, statusText: "", headers, body: bodyOf(body) };
 }
 
@@ -31,7 +40,7 @@ export function errorEvent({ status = 500, code, message }: KvrouteError, dialec
 }
 
 /** Makes a body of bytes that are all there. */
-export function bodyOf(bytes: Uint8Array): NonNullable<Answer["body"]> {
+function bodyOf(bytes: Uint8Array): NonNullable<Answer["body"]> {
   let left: Uint8Array | undefined = bytes;
   return {
     async read() {

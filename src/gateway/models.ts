@@ -1,7 +1,7 @@
 import { joinBytes } from "../bytes.js";
 import type { Clock } from "../clock.js";
 import { UpstreamError } from "../errors.js";
-import { bodyOf } from "./envelope.js";
+import { jsonAnswer } from "./envelope.js";
 import { isObject } from "./prompt/body.js";
 import { ANSWER_BYTES_MAX } from "./stream.js";
 import type { Answer, AnswerBody } from "./types.js";
@@ -44,8 +44,7 @@ export async function listModels(parts: ModelsParts): Promise<Answer> {
     throw new UpstreamError("KVROUTE_UPSTREAM_UNREACHABLE", message);
   }
   const bytes = new TextEncoder().encode(JSON.stringify({ object: "list", data: [...models.values()] }));
-  const headers = new Headers({ "content-type": "application/json", "content-length": String(bytes.length) });
-  return { status: 200, statusText: "", headers, body: bodyOf(bytes) };
+  return jsonAnswer(200, bytes);
 }
 
 /** Asks one worker. Gives `undefined` where it does not answer, or with no list. */

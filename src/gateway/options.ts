@@ -5,6 +5,7 @@ import { OptionError } from "../errors.js";
 import { WEIGHT_MAX, WEIGHT_MIN } from "../selection/catalog/registration.js";
 import { createPolicy, type Policy, type PolicyName } from "../selection/policy.js";
 import { systemClock, systemRandom } from "../system.js";
+import { HeaderList } from "./header-list.js";
 import { fetchUpstream, type Upstream } from "./upstream.js";
 
 /** An engine behind an HTTP interface of OpenAI's or Anthropic's. */
@@ -62,7 +63,7 @@ export interface WorkerSettings {
   readonly id: string;
   readonly url: string;
   readonly models: ReadonlySet<string> | undefined;
-  readonly headers: Headers | undefined;
+  readonly headers: HeaderList | undefined;
   readonly maxInFlight: number;
   readonly weight: number;
 }
@@ -171,9 +172,10 @@ function modelsOf(option: string, models: unknown): ReadonlySet<string> {
   return new Set(models.map((model, index) => name(`${option}[${index}]`, model)));
 }
 
-function headersOf(option: string, headers: unknown): Headers {
+function headersOf(option: string, headers: unknown): HeaderList {
   try {
-    if (typeof headers === "object" && headers !== null) return new Headers(headers as Record<string, string>);
+    if (typeof headers === "object" && headers !== null)
+      return HeaderList.of(new Headers(headers as Record<string, string>));
   } catch {
     throw new OptionError(`Expected ${option} to have names and values that headers can have.`); // they may be secret
   }

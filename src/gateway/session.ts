@@ -1,4 +1,5 @@
 import { SESSION_ID_LENGTH_MAX } from "../selection/sessions.js";
+import type { HeaderList, HeaderReader } from "./header-list.js";
 
 /** What named a session, and its name. */
 export interface Session {
@@ -33,12 +34,12 @@ export const CREDENTIALS = ["authorization", "x-api-key", "api-key"];
  * more than `SESSION_ID_LENGTH_MAX` characters is none, and keeps what follows from being asked: a wrong session would be
  * worse than none.
  */
-export function sessionOf(headers: Headers, body: unknown, fingerprint: string): Session | undefined {
+export function sessionOf(headers: HeaderReader, body: unknown, fingerprint: string): Session | undefined {
   const named = namedByHeaders(headers) ?? namedByBody(body) ?? { id: fingerprint, source: "fingerprint" };
   return named.id === "" || named.id.length > SESSION_ID_LENGTH_MAX ? undefined : named;
 }
 
-function namedByHeaders(headers: Headers): Session | undefined {
+function namedByHeaders(headers: HeaderReader): Session | undefined {
   for (const source of SESSION_HEADERS) {
     const id = headers.get(source)?.trim();
     if (id) return { id, source };
@@ -69,7 +70,7 @@ function field(value: unknown, name: string): unknown {
  * Names the tenant of a request by the SHA-256 of its credentials, which are not kept. Empty without any, and where the
  * runtime has no SHA-256: in a page that came over HTTP, which has one tenant anyway.
  */
-export async function tenantOf(headers: Headers): Promise<string> {
+export async function tenantOf(headers: HeaderReader): Promise<string> {
   const credentials = CREDENTIALS.map((name) => headers.get(name));
   const digester = globalThis.crypto?.subtle;
   if (digester === undefined || credentials.every((credential) => credential === null)) return "";
@@ -78,8 +79,8 @@ export async function tenantOf(headers: Headers): Promise<string> {
 }
 
 /** Copies headers without those that name sessions, which are not for engines. Of baggage, the rest stays. */
-export function withoutAffinityHeaders(headers: Headers): Headers {
-  const kept = new Headers(headers);
+export function withoutAffinityHeaders(headers: HeaderList): HeaderList {
+  const kept = headers.copy();
   for (const name of SESSION_HEADERS) kept.delete(name);
   const members = membersOf(headers.get(BAGGAGE));
   if (!members.some(isSessionMember)) return kept;

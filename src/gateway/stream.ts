@@ -4,6 +4,7 @@ import type { KvrouteError } from "../errors.js";
 import type { Dialect } from "./dialect.js";
 import { errorEvent } from "./envelope.js";
 import { EventBoundary } from "./event-boundary.js";
+import type { HeaderReader } from "./header-list.js";
 import { isObject } from "./prompt/body.js";
 import { ProtocolReader } from "./protocol.js";
 import { type Usage, usageOf } from "./usage.js";
@@ -35,12 +36,12 @@ export interface AnswerReader {
 }
 
 /** Makes the reader for an answer, by the protocol of its request. Errors and what is of no known protocol pass unread. */
-export function readerOf(dialect: Dialect | undefined, status: number, headers: Headers): AnswerReader {
+export function readerOf(dialect: Dialect | undefined, status: number, headers: HeaderReader): AnswerReader {
   if (dialect === undefined || status >= 400) return new BlindReader();
   return isEventStream(headers) ? new StreamReader(dialect) : new JsonReader(dialect);
 }
 
-export function isEventStream(headers: Headers): boolean {
+export function isEventStream(headers: HeaderReader): boolean {
   return /^text\/event-stream\b/i.test(headers.get("content-type") ?? "");
 }
 

@@ -1,4 +1,5 @@
 import { xxh3 } from "../core/token-hash.js";
+import type { HeaderReader } from "./header-list.js";
 import { CREDENTIALS, tenantOf } from "./session.js";
 
 /** Credentials whose tenants are remembered. */
@@ -11,7 +12,7 @@ export const TENANTS_MAX = 1_024;
 export class Tenants {
   readonly #known = new Map<bigint, string>();
 
-  async of(headers: Headers): Promise<string> {
+  async of(headers: HeaderReader): Promise<string> {
     const key = xxh3(new TextEncoder().encode(JSON.stringify(CREDENTIALS.map((name) => headers.get(name)))));
     const tenant = this.#known.get(key) ?? (await tenantOf(headers));
     this.#known.delete(key);

@@ -1,3 +1,5 @@
+import type { HeaderList } from "./header-list.js";
+
 /** A request as the pipeline works on it, whoever received it. */
 export interface GatewayRequest {
   readonly method: string;
@@ -5,7 +7,7 @@ export interface GatewayRequest {
   readonly path: string;
   /** The query with its question mark, or nothing. */
   readonly query: string;
-  readonly headers: Headers;
+  readonly headers: HeaderList;
   /** The body as the caller made it. It goes to the worker unchanged, and nobody may write to it. */
   readonly bytes?: Uint8Array | undefined;
   /** The same body, where the caller gave it as a text: decoding takes as long as parsing. */
@@ -20,7 +22,7 @@ export interface GatewayRequest {
 export interface Answer {
   readonly status: number;
   readonly statusText: string;
-  readonly headers: Headers;
+  readonly headers: HeaderList;
   readonly body?: AnswerBody | undefined;
 }
 

@@ -1,11 +1,12 @@
 import { UpstreamError } from "../errors.js";
+import { HeaderList } from "./header-list.js";
 import type { Answer, AnswerBody } from "./types.js";
 
 /** What is sent to a worker. */
 export interface UpstreamRequest {
   readonly method: string;
   readonly url: string;
-  readonly headers: Headers;
+  readonly headers: HeaderList;
   readonly bytes?: Uint8Array | undefined;
   /** Ends the request at once, its answer too. */
   readonly signal: AbortSignal;
@@ -37,7 +38,12 @@ const REDIRECTED = 0; // what a browser shows of a redirect that it was told not
 export function fetchUpstream(send: (url: string, init: RequestInit) => Promise<Response> = globalFetch): Upstream {
   return {
     async send({ method, url, headers, bytes, signal }) {
-      const init: RequestInit = { method, headers: requestHeaders(headers), signal, redirect: "manual" };
+      const init: RequestInit = {
+        method,
+        headers: new Headers(requestHeaders(headers).toPairs()),
+        signal,
+        redirect: "manual",
+      };
       if (bytes !== undefined) init.body = bytes as Uint8Array<ArrayBuffer>;
       const response = await send(url, init);
       if (response.status === REDIRECTED) {
@@ -74,25 +80,22 @@ class FetchBody implements AnswerBody {
   }
 }
 
-function requestHeaders(headers: Headers): Headers {
-  const sent = new Headers(headers);
+/** Copies the headers of a request without those that are about the connection to the caller. */
+export function requestHeaders(headers: HeaderList): HeaderList {
+  const sent = headers.copy();
   const named = sent.get("connection")?.split(",") ?? [];
-  for (const name of named) if (isName(name.trim())) sent.delete(name.trim());
+  for (const name of named) sent.delete(name.trim().toLowerCase());
   for (const name of OF_THE_CONNECTION) sent.delete(name);
   for (const name of WRITTEN_BY_FETCH) sent.delete(name);
   return sent;
 }
 
 // `fetch` has decoded the body: what encoding and length it had on the wire is not true any more.
-function answerHeaders(headers: Headers): Headers {
-  const given = new Headers(headers);
+function answerHeaders(headers: Headers): HeaderList {
+  const given = HeaderList.of(headers);
   for (const name of OF_THE_CONNECTION) given.delete(name);
   if (!given.has("content-encoding")) return given;
   given.delete("content-encoding");
   given.delete("content-length");
   return given;
-}
-
-function isName(name: string): boolean {
-  return /^[!#$%&'*+.^_`|~0-9a-z-]+$/i.test(name);
 }

@@ -1,4 +1,5 @@
 import { readBytes } from "../bytes.js";
+import { HeaderList } from "./header-list.js";
 import { tooLarge } from "./pipeline.js";
 import type { Answer, GatewayRequest } from "./types.js";
 
@@ -25,9 +26,9 @@ export async function requestOf(
     return requestOfRequest(new Request(isPlain ? new URL(input, HERE) : input, init), maxBodyBytes, init?.signal);
   }
   const { pathname: path, search: query } = new URL(input, HERE);
-  const headers = new Headers(init?.headers);
+  const headers = HeaderList.of(new Headers(init?.headers));
   if (typeof given === "string" && !headers.has("content-type"))
-    headers.set("content-type", "text/plain;charset=UTF-8");
+    headers.append("content-type", "text/plain;charset=UTF-8");
   const signal = init?.signal ?? undefined;
   const text = typeof given === "string" ? given : undefined;
   return { method: (init?.method ?? "GET").toUpperCase(), path, query, headers, bytes, text, signal };
@@ -43,7 +44,7 @@ export async function requestOfRequest(
   const { pathname: path, search: query } = new URL(request.url);
   if (Number(headers.get("content-length")) > maxBodyBytes) throw tooLarge(maxBodyBytes);
   const bytes = body === null ? undefined : await readBytes(body, maxBodyBytes, () => tooLarge(maxBodyBytes));
-  return { method, path, query, headers, bytes, signal: signal ?? undefined };
+  return { method, path, query, headers: HeaderList.of(headers), bytes, signal: signal ?? undefined };
 }
 
 /** The path of what `fetch` is called with, empty for what is no URL. */
@@ -56,7 +57,8 @@ export function pathOf(input: Request | string | URL): string {
 }
 
 /** Makes the response for an answer. Its body is fetched as it is read. */
-export function responseOf({ status, statusText, headers, body }: Answer): Response {
+export function responseOf({ status, statusText, headers: list, body }: Answer): Response {
+  const headers = new Headers(list.toPairs());
   if (body === undefined || NULL_BODY.includes(status)) {
     body?.cancel().catch(() => {});
     return new Response(null, { status, statusText, headers });
