@@ -40,6 +40,7 @@ export default [
     input: {
       index: "build/js/index.js",
       disagg: "build/js/disagg/index.js",
+      events: "build/js/selection/events.js",
       http: "build/js/http/index.js",
       node: "build/js/node/index.js",
       testing: "build/js/testing/index.js",

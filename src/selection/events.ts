@@ -1,3 +1,12 @@
+/** KV events of engines. */
+export {
+  ArgumentRangeError,
+  ArgumentTypeError,
+  KvEventError,
+  type KvEventErrorCode,
+  KvrouteError,
+  OptionError,
+} from "../errors.js";
 export type { KvEventIndex, TokenHasher } from "./events/cache-view.js";
 export type { KvFeedCounters } from "./events/counters.js";
 export { decodeKvEvents } from "./events/decode.js";

@@ -1,5 +1,6 @@
 /** An engine for tests: the scheduler and KV cache of vLLM, by itself or behind the HTTP interfaces of OpenAI and Anthropic. */
 export type { Clock } from "../clock.js";
+export { EngineError, type EngineErrorCode, KvrouteError, OptionError } from "../errors.js";
 export { VirtualClock, type VirtualClockOptions } from "../sim/clock.js";
 export {
   Engine,

@@ -30,7 +30,7 @@ describe("the packed package", () => {
 
   test("has types for every entry, and no condition in front of them", () => {
     const code = entries.filter((entry) => !/\.(wasm|json)$/.test(entry));
-    expect(code).toEqual(expect.arrayContaining([".", "./disagg", "./http", "./node", "./testing"]));
+    expect(code).toEqual(expect.arrayContaining([".", "./disagg", "./events", "./http", "./node", "./testing"]));
     for (const entry of code) expect(Object.keys(manifest.exports[entry])).toEqual(["types", "default"]);
     expect(Object.keys(manifest.imports["#core"])).toEqual(["workerd", "edge-light", "default"]);
   });
