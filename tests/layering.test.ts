@@ -19,7 +19,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   sim: ["core", "selection", "clock"],
   testing: ["sim", "core", "bytes", "clock", "system"],
   node: ["http", "gateway", "testing", "transport", "clock", "sim", "selection", "core", "system", "clock"],
-  cli: ["node", "sim", "selection", "core"],
+  cli: ["node", "http", "gateway", "testing", "sim", "selection", "core"],
 };
 
 const root = fileURLToPath(new URL("..", import.meta.url));
