@@ -1,9 +1,9 @@
-import { createParser } from "eventsource-parser";
 import { joinBytes } from "../bytes.js";
 import type { KvrouteError } from "../errors.js";
 import type { Dialect } from "./dialect.js";
 import { errorEvent } from "./envelope.js";
 import { EventBoundary } from "./event-boundary.js";
+import { eventData } from "./event-data.js";
 import type { HeaderReader } from "./header-list.js";
 import { isObject } from "./prompt/body.js";
 import { ProtocolReader } from "./protocol.js";
@@ -75,7 +75,6 @@ class StreamReader implements AnswerReader {
   readonly #protocol: ProtocolReader;
   readonly #boundary = new EventBoundary();
   readonly #decoder = new TextDecoder();
-  readonly #parser = createParser({ onEvent: ({ data }) => this.#protocol.read(data) });
   /** The beginning of an event. */
   #held: Uint8Array[] = [];
   #heldBytes = 0;
@@ -111,7 +110,7 @@ class StreamReader implements AnswerReader {
     const ended = this.#boundary.advance(chunk);
     if (ended === 0) return this.#hold(chunk);
     const events = this.#release(chunk.subarray(0, ended));
-    this.#parser.feed(this.#decoder.decode(events, { stream: true }));
+    this.#read(this.#decoder.decode(events, { stream: true }));
     const begun = chunk.subarray(ended);
     return begun.length === 0 ? events : joinBytes([events, this.#hold(begun)]);
   }
@@ -119,12 +118,16 @@ class StreamReader implements AnswerReader {
   end() {
     const rest = this.#release(NOTHING);
     // Some leave the last empty line out.
-    if (!this.#isUnread) this.#parser.feed(`${this.#decoder.decode(rest)}\n\n`);
+    if (!this.#isUnread) this.#read(`${this.#decoder.decode(rest)}\n\n`);
     return { rest, isWhole: this.#isUnread || this.#protocol.isWhole };
   }
 
   farewell(error: KvrouteError): Uint8Array | undefined {
     return this.#isUnread ? undefined : errorEvent(error, this.#dialect);
+  }
+
+  #read(events: string): void {
+    for (const data of eventData(events)) this.#protocol.read(data);
   }
 
   #hold(begun: Uint8Array): Uint8Array {
