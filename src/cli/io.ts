@@ -5,12 +5,14 @@ import { FileError } from "../errors.js";
 export interface CliIo {
   /** The arguments, without the names of the runtime and of the program. */
   readonly argv: readonly string[];
-  readonly env: { readonly KVROUTE_DEBUG?: string | undefined };
+  readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdin: Readable;
   readonly stdout: Writable;
   readonly stderr: Writable & { readonly isTTY?: boolean | undefined };
   /** Reads a monotonic clock in milliseconds. */
   now(): number;
+  /** Is told of every signal that asks to stop, which ends nothing by itself then. Gives back how to go away. */
+  onSignal(listener: () => void): () => void;
 }
 
 /** Writes a text and waits until it has been taken. */

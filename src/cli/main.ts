@@ -7,4 +7,14 @@ const { stdin, stdout, stderr, env } = process;
 stdout.on("error", () => undefined);
 stderr.on("error", () => undefined);
 
-process.exitCode = await run({ argv: process.argv.slice(2), env, stdin, stdout, stderr, now: () => performance.now() });
+const STOPPING = ["SIGINT", "SIGTERM"] as const;
+
+const onSignal = (listener: () => void): (() => void) => {
+  for (const signal of STOPPING) process.on(signal, listener);
+  return () => {
+    for (const signal of STOPPING) process.off(signal, listener);
+  };
+};
+
+const argv = process.argv.slice(2);
+process.exitCode = await run({ argv, env, stdin, stdout, stderr, now: () => performance.now(), onSignal });

@@ -77,7 +77,7 @@ async function explain(error: unknown, io: CliIo): Promise<number> {
     await complain(io, message);
     return error instanceof OptionError ? ExitCode.Usage : ExitCode.BadInput;
   }
-  const isDebug = (io.env.KVROUTE_DEBUG ?? "") !== "";
+  const isDebug = (io.env["KVROUTE_DEBUG"] ?? "") !== "";
   if (isDebug && error instanceof Error) await write(io.stderr, `${error.stack ?? message}\n`);
   else await complain(io, `unexpected error: ${message} (KVROUTE_DEBUG=1 shows where)`);
   return ExitCode.Bug;

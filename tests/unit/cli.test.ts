@@ -56,6 +56,7 @@ const kvroute = async (argv: readonly string[], world: World = {}): Promise<Outc
     stdout: world.stdout ?? stdout,
     stderr,
     now: world.now ?? (() => clockMs++),
+    onSignal: () => () => undefined,
   });
   return { code, stdout: stdout.text, stderr: stderr.text };
 };
