@@ -18,7 +18,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   http: ["gateway", "selection", "core", "bytes", "clock", "system"],
   sim: ["core", "selection", "clock"],
   testing: ["sim", "core", "bytes", "clock", "system"],
-  node: ["http", "gateway", "testing", "transport", "clock", "sim", "selection", "core", "system", "clock"],
+  node: ["http", "gateway", "testing", "transport", "sim", "selection", "core", "bytes", "clock", "system"],
   cli: ["node", "http", "gateway", "testing", "sim", "selection", "core"],
 };
 
