@@ -21,22 +21,29 @@ const moduleScript = (file: string) => `<script type="module" src="/${file}"></s
 const PRINTS_MS = 90_000;
 
 const MODULES = "/node_modules";
-/** The self-contained file, and beside it an entry that needs no other package. */
-const SINGLE = {
-  kvroute: "/node_modules/kvroute/dist/kvroute.browser.js",
+const SEAM = "/node_modules/kvroute/dist/core/module.inline.js";
+/**
+ * The self-contained file, and beside it an entry that needs no other package. The engines that its router has before it
+ * are those of the package, with a core of their own.
+ */
+const single = () => ({
+  kvroute: `${MODULES}/kvroute/dist/kvroute.browser.js`,
   "kvroute/disagg": `${MODULES}/kvroute/dist/disagg.js`,
-};
+  "kvroute/testing": `${MODULES}/kvroute/dist/testing.js`,
+  "#core": SEAM,
+  ...packages(["@assemblyscript/loader", "@msgpack/msgpack"]),
+});
 /** Every entry as it is packed, and the packages that they import. */
 function entries(): Record<string, string> {
-  const { dependencies } = manifestOf("kvroute");
-  const packages = Object.keys(dependencies).map((name) => [name, `${MODULES}/${name}/${moduleOf(name)}`]);
-  const own = ["disagg", "http"].map((name) => [`kvroute/${name}`, `${MODULES}/kvroute/dist/${name}.js`]);
-  const main = [
-    ["kvroute", `${MODULES}/kvroute/dist/index.js`],
-    ["#core", `${MODULES}/kvroute/dist/core/module.inline.js`],
-  ];
-  return Object.fromEntries([...main, ...own, ...packages]);
+  const names = ["disagg", "events", "http", "testing"];
+  const own = names.map((name) => [`kvroute/${name}`, `${MODULES}/kvroute/dist/${name}.js`]);
+  const main = { kvroute: `${MODULES}/kvroute/dist/index.js`, "#core": SEAM };
+  return { ...main, ...Object.fromEntries(own), ...packages(Object.keys(manifestOf("kvroute").dependencies)) };
 }
+
+/** Packages, and where a page finds them. */
+const packages = (names: readonly string[]): Record<string, string> =>
+  Object.fromEntries(names.map((name) => [name, `${MODULES}/${name}/${moduleOf(name)}`]));
 
 const manifestOf = (name: string) => JSON.parse(readFileSync(join(project, MODULES, name, "package.json"), "utf8"));
 
@@ -48,9 +55,10 @@ function moduleOf(name: string): string {
   return entry.replace(/^\.\//, "");
 }
 
-/** modules.js of the hosts without the entry that the single file has no part of. */
-const WITHOUT_HTTP = `import * as kvroute from "kvroute"; import * as disagg from "kvroute/disagg";
-export const modules = { kvroute, disagg };`;
+/** modules.js of the hosts without the entries that need packages and that the single file has no part of. */
+const OF_SINGLE = `import * as kvroute from "kvroute"; import * as disagg from "kvroute/disagg";
+import * as testing from "kvroute/testing";
+export const modules = { kvroute, disagg, testing };`;
 
 describe.skipIf(!hasChromium)("the packed package in Chromium", () => {
   let browser: Browser;
@@ -91,9 +99,9 @@ describe.skipIf(!hasChromium)("the packed package in Chromium", () => {
   }
 
   test("passes the portable suite as a module script without a bundler, from its self-contained file", async () => {
-    const pages = { "/": page(moduleScript("page.js"), SINGLE), "/modules.js": WITHOUT_HTTP };
+    const pages = { "/": page(moduleScript("page.js"), single()), "/modules.js": OF_SINGLE };
     const printed = await outcomeOf(project, "/", pages);
-    expectPassed(printed, { as: browser.version(), runtime: "Chromium, no bundler", core: INLINE, skips: 4 });
+    expectPassed(printed, { as: browser.version(), runtime: "Chromium, no bundler", core: INLINE, skips: 5 });
   });
 
   test("passes the portable suite with every entry as it is packed, under an import map", async () => {

@@ -1,8 +1,10 @@
 import { coreCases } from "./portable/core.js";
 import { disaggCases } from "./portable/disagg.js";
+import { eventCases } from "./portable/events.js";
 import { hashingCases } from "./portable/hashing.js";
 import { httpCases } from "./portable/http.js";
 import { type Case, type Modules, Skip } from "./portable/parts.js";
+import { routerCases } from "./portable/router.js";
 import { selectionCases } from "./portable/selection.js";
 
 // The suite that runs in every runtime. It imports nothing of the package: each host hands over what it imported by the
@@ -20,7 +22,15 @@ export interface Report {
   readonly lines: readonly string[];
 }
 
-const cases: readonly Case[] = [...coreCases, ...hashingCases, ...selectionCases, ...disaggCases, ...httpCases];
+const cases: readonly Case[] = [
+  ...coreCases,
+  ...hashingCases,
+  ...selectionCases,
+  ...eventCases,
+  ...disaggCases,
+  ...httpCases,
+  ...routerCases,
+];
 
 /** Runs every case on the modules of a host, one after the other. */
 export async function runPortable(modules: Modules): Promise<Report> {

@@ -1,14 +1,18 @@
 import type * as disagg from "../../../src/disagg/index.js";
 import type * as http from "../../../src/http/index.js";
 import type * as kvroute from "../../../src/index.js";
+import type * as events from "../../../src/selection/events.js";
+import type * as testing from "../../../src/testing/index.js";
 import { same } from "../../support/agree.js";
 
 /** What a host has imported by the package's name. */
 export interface Modules {
   readonly kvroute: typeof kvroute;
   readonly disagg: typeof disagg;
-  /** Not where a page imports the one self-contained file. */
+  readonly testing: typeof testing;
+  /** These two not where a page imports the one self-contained file: they need packages. */
   readonly http?: typeof http | undefined;
+  readonly events?: typeof events | undefined;
 }
 
 export interface Case {
