@@ -7,6 +7,7 @@ import { completions } from "./dialects/completions.js";
 import { embeddings } from "./dialects/embeddings.js";
 import { messages } from "./dialects/messages.js";
 import { Responses } from "./dialects/responses.js";
+import type { EitherSignal } from "./either-signal.js";
 import type { Fault } from "./faults.js";
 import { readText } from "./fields.js";
 import { Generation, type Job } from "./generation.js";
@@ -55,7 +56,7 @@ export class Answering {
    *
    * @throws {HttpError} where the answer is an error
    */
-  async answer(dialect: Dialect, call: FakeCall, fault: Fault | undefined, signal: AbortSignal): Promise<Response> {
+  async answer(dialect: Dialect, call: FakeCall, fault: Fault | undefined, signal: EitherSignal): Promise<Response> {
     const reply = this.#start(dialect, call);
     const abort = () => {
       for (const generation of reply.generations) generation.abort();

@@ -1,6 +1,7 @@
 import { readBytes } from "../bytes.js";
 import type { Clock } from "../clock.js";
 import type { StreamEvent } from "./dialect.js";
+import type { EitherSignal } from "./either-signal.js";
 import { BrokenOff, type Fault } from "./faults.js";
 import { HttpError } from "./http-error.js";
 
@@ -50,13 +51,13 @@ export async function* spoil(
 /** Makes a body of chunks. Who cancels it, or the signal, ends it at once. */
 export function streamOf(
   chunks: AsyncGenerator<Uint8Array, void, undefined>,
-  signal: AbortSignal,
+  signal: EitherSignal,
   onEnd: () => void,
 ): ReadableStream<Uint8Array> {
   let isOver = false;
   const end = () => {
     isOver = true;
-    signal.removeEventListener("abort", onAbort);
+    signal.unlisten(onAbort);
     onEnd();
   };
   let onAbort = end;
@@ -69,7 +70,7 @@ export function streamOf(
           controller.error(signal.reason);
         };
         if (signal.aborted) onAbort();
-        else signal.addEventListener("abort", onAbort);
+        else signal.listen(onAbort);
       },
       async pull(controller) {
         try {
@@ -91,25 +92,30 @@ export function streamOf(
 }
 
 /** Waits so long, or until the signal, which makes it fail. */
-export function waitFor(clock: Clock, signal: AbortSignal, ms: number): Promise<void> {
+export function waitFor(clock: Clock, signal: EitherSignal, ms: number): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason);
     const onAbort = () => {
       clock.clearTimeout(timer);
+      signal.unlisten(onAbort);
       reject(signal.reason);
     };
     const timer = clock.setTimeout(() => {
-      signal.removeEventListener("abort", onAbort);
+      signal.unlisten(onAbort);
       resolve();
     }, ms);
-    signal.addEventListener("abort", onAbort, { once: true });
+    signal.listen(onAbort);
   });
 }
 
 /** Waits for the signal alone, and fails then. */
-export function untilAborted(signal: AbortSignal): Promise<never> {
+export function untilAborted(signal: EitherSignal): Promise<never> {
   return new Promise((_, reject) => {
     if (signal.aborted) return reject(signal.reason);
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+    const onAbort = () => {
+      signal.unlisten(onAbort);
+      reject(signal.reason);
+    };
+    signal.listen(onAbort);
   });
 }

@@ -3,6 +3,7 @@ import { Engine, type EngineStats, type KvMessage } from "../sim/engine.js";
 import { systemClock } from "../system.js";
 import { Answering } from "./answering.js";
 import { readBody, untilAborted } from "./body.js";
+import { EitherSignal } from "./either-signal.js";
 import { BrokenOff, checkFault, type Fault, faultOf } from "./faults.js";
 import { type Body, isBody } from "./fields.js";
 import { badRequest, errorResponse, HttpError } from "./http-error.js";
@@ -67,7 +68,7 @@ class Server implements FakeEngine {
     const request =
       typeof input === "object" && "headers" in input && init === undefined ? input : new Request(input, init);
     const { pathname } = new URL(request.url);
-    const signal = AbortSignal.any([request.signal, this.#closed.signal]);
+    const signal = new EitherSignal(request.signal, this.#closed.signal);
     try {
       signal.throwIfAborted();
       return await this.#route(request, pathname, signal);
@@ -107,7 +108,7 @@ class Server implements FakeEngine {
     this.#engine.dispose();
   }
 
-  async #route(request: Request, path: string, signal: AbortSignal): Promise<Response> {
+  async #route(request: Request, path: string, signal: EitherSignal): Promise<Response> {
     if (request.method === "GET") return this.#get(path);
     const dialect = this.#answering.dialectOf(path);
     if (dialect === undefined) throw notFound(path);
