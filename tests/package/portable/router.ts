@@ -187,12 +187,10 @@ export const routerCases: readonly Case[] = [
       same("status", 200, response.status);
       const { usage } = (await response.json()) as { usage: { completion_tokens: number } };
       same("tokens", 4, usage.completion_tokens);
-      const models = await router.handler(new Request("http://kvroute/v1/models"));
-      same(
-        "models",
-        ["fake-model"],
-        ((await models.json()) as { data: { id: string }[] }).data.map(({ id }) => id),
-      );
+      const models = (await (await router.handler(new Request("http://kvroute/v1/models"))).json()) as {
+        data: readonly { readonly id: string }[];
+      };
+      same("models", "fake-model", models.data.map(({ id }) => id).join()); // the list is of another realm on the edge
       await router.close();
       same("closed", 503, (await router.handler(new Request(URL_OF_CHAT, chat(says("Hello."))))).status);
       engine.dispose();
