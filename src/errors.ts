@@ -204,8 +204,12 @@ export class BookingConflictError extends KvrouteError {
 
 /** No worker may serve the request: `KVROUTE_NO_WORKER`. The message says which filter left none. */
 export class NoWorkerError extends KvrouteError {
-  constructor(reason: string) {
+  /** After which time one may serve it, where that is known. */
+  readonly retryAfterMs?: number | undefined;
+
+  constructor(reason: string, options?: { retryAfterMs?: number | undefined }) {
     super("KVROUTE_NO_WORKER", `Expected a worker that may serve the request, but ${reason}.`, { status: 503 });
+    this.retryAfterMs = options?.retryAfterMs;
   }
 }
 
@@ -412,6 +416,15 @@ export class FileError extends KvrouteError {
   }
 }
 
+export type ServeErrorCode = "KVROUTE_SERVE_ADDRESS" | "KVROUTE_SERVE_CUT_OFF";
+
+/** A server of the command line cannot listen, or has broken requests off when it stopped. */
+export class ServeError extends KvrouteError {
+  constructor(code: ServeErrorCode, message: string, options?: { cause?: unknown }) {
+    super(code, message, options);
+  }
+}
+
 // --- Events of engines ---
 
 /** What can be wrong with the events of an engine. */
@@ -536,6 +549,7 @@ const ROUTER_STATUS = {
   KVROUTE_GATEWAY_CLOSED: 503,
   KVROUTE_GATEWAY_MODEL: 404,
   KVROUTE_GATEWAY_PATH: 404,
+  KVROUTE_GATEWAY_UNAUTHORIZED: 401,
 } as const;
 
 /** Why a router does not take a request. */
@@ -545,6 +559,20 @@ export type GatewayErrorCode = keyof typeof ROUTER_STATUS;
 export class GatewayError extends KvrouteError {
   constructor(code: GatewayErrorCode, message: string) {
     super(code, message, { status: ROUTER_STATUS[code] });
+  }
+}
+
+/** Why a router does not let a request wait, or not any longer. */
+export type QueueErrorCode = "KVROUTE_GATEWAY_QUEUE_FULL" | "KVROUTE_GATEWAY_QUEUE_TIMEOUT";
+
+/** All workers that could have the request are busy, and it cannot wait for one: no worker has seen it. */
+export class QueueError extends KvrouteError {
+  /** After which time there may be room, as far as it can be told. */
+  readonly retryAfterMs: number;
+
+  constructor(code: QueueErrorCode, message: string, retryAfterMs: number) {
+    super(code, message, { status: 429 });
+    this.retryAfterMs = retryAfterMs;
   }
 }
 

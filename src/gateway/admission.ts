@@ -1,0 +1,229 @@
+import type { Clock } from "../clock.js";
+import { QueueError } from "../errors.js";
+import { countOption } from "../selection/policies/numbers.js";
+import { AdmissionRate } from "./admission-rate.js";
+
+/** What an admission queue is made with. */
+export interface AdmissionOptions {
+  readonly clock: Clock;
+  /** Requests that may wait, 0 to 1,000,000. */
+  readonly maxQueued: number;
+  /** How long each may wait, in milliseconds. 1 to 2^31 - 1. */
+  readonly queueTimeoutMs: number;
+}
+
+/** What became of the requests that came to a queue. Whatever has come and waits no more is in one of the others. */
+export interface AdmissionStats {
+  readonly waiting: number;
+  readonly admittedAtOnce: number;
+  readonly admittedAfterWaiting: number;
+  /** There was no room. */
+  readonly refused: number;
+  readonly timedOut: number;
+  /** Their callers went away. */
+  readonly cancelled: number;
+  /** Their attempts threw, or the queue was closed. */
+  readonly failed: number;
+}
+
+export const QUEUED_MAX = 1_000_000;
+const TIMEOUT_MS_MAX = 2 ** 31 - 1;
+
+/** Passes in a row by which nobody goes: an attempt that wakes the queue each time and never goes would keep it awake for ever. */
+export const IDLE_PASSES_MAX = 8;
+
+type Ending = Exclude<keyof AdmissionStats, "waiting">;
+
+/** A request that has come and has neither gone nor been turned away. */
+class Entry {
+  readonly attempt: () => unknown;
+  readonly signal: AbortSignal | undefined;
+  /** A group that it has to itself, where it was given none. */
+  readonly group: unknown;
+  ending: Ending | undefined;
+  /** What the attempt gave, or why it ended otherwise. */
+  outcome: unknown;
+  /** Tells its caller, once it has to wait. */
+  onEnd: (() => void) | undefined;
+
+  constructor(attempt: () => unknown, signal: AbortSignal | undefined, group: unknown) {
+    this.attempt = attempt;
+    this.signal = signal;
+    this.group = group ?? this;
+  }
+
+  end(ending: Ending, outcome: unknown): void {
+    this.ending = ending;
+    this.outcome = outcome;
+  }
+}
+
+/**
+ * Holds requests while all workers that could have them are busy. Among those that can go the one that came first goes first:
+ * one that still cannot keeps its place, and those behind it may pass. Nobody is overtaken who could go.
+ *
+ * It knows nothing of workers: whether a request can go, its attempt says, which books the worker in the same step. An
+ * attempt may do what frees a worker, and so wake the queue that is calling it.
+ */
+export class AdmissionQueue {
+  readonly #clock: Clock;
+  readonly #maxQueued: number;
+  readonly #timeoutMs: number;
+  readonly #rate = new AdmissionRate();
+  /** In the order of arrival, as a Set keeps the order of insertion. */
+  readonly #entries = new Set<Entry>();
+  /** How many of each group there are. */
+  readonly #groups = new Map<unknown, number>();
+  /** Groups of which one could not go in the present pass. */
+  readonly #stuck = new Set<unknown>();
+  readonly #ended: Record<Ending, number> = {
+    admittedAtOnce: 0,
+    admittedAfterWaiting: 0,
+    refused: 0,
+    timedOut: 0,
+    cancelled: 0,
+    failed: 0,
+  };
+  /** The entry whose attempt is under way. */
+  #trying: Entry | undefined;
+  #isAwake = false;
+  #isWoken = false;
+  #closedWith: { readonly error: unknown } | undefined;
+
+  /** @throws {OptionError} `KVROUTE_OPTION` if an option is out of range */
+  constructor({ clock, maxQueued, queueTimeoutMs }: AdmissionOptions) {
+    this.#clock = clock;
+    this.#maxQueued = countOption("maxQueued", maxQueued, 0, QUEUED_MAX);
+    this.#timeoutMs = countOption("queueTimeoutMs", queueTimeoutMs, 1, TIMEOUT_MS_MAX);
+  }
+
+  get stats(): AdmissionStats {
+    return { waiting: this.#entries.size, ...this.#ended };
+  }
+
+  /**
+   * Lets a request go at once if it can, or holds it. Throws, or rejects, with what its attempt throws, with the reason of the
+   * signal, and with the error of `close`. Where an attempt has given something, that is what the caller gets, even if the
+   * signal aborts meanwhile.
+   *
+   * @param attempt takes a worker and gives what the caller waits for, or `undefined` where all are busy
+   * @param group names requests that can go to the same workers: while one of them cannot go, none behind it is asked.
+   *   Default: a group of its own
+   * @throws {QueueError} `KVROUTE_GATEWAY_QUEUE_FULL` if `maxQueued` wait already, `KVROUTE_GATEWAY_QUEUE_TIMEOUT` if it has
+   *   waited for `queueTimeoutMs`
+   */
+  enter<T>(attempt: () => T | undefined, signal?: AbortSignal, group?: unknown): T | Promise<T> {
+    if (this.#closedWith !== undefined) throw this.#closedWith.error;
+    signal?.throwIfAborted();
+    const entry = new Entry(attempt, signal, group);
+    this.#entries.add(entry);
+    this.#groups.set(entry.group, (this.#groups.get(entry.group) ?? 0) + 1);
+    this.wake(); // those who stand before it first
+    if (entry.ending === undefined && signal?.aborted) this.#end(entry, "cancelled", signal.reason);
+    if (entry.ending === undefined && this.#entries.size > this.#maxQueued) this.#end(entry, "refused", this.#full());
+    if (entry.ending === undefined) return this.#hold(entry) as Promise<T>;
+    if (entry.ending === "admittedAtOnce") return entry.outcome as T;
+    throw entry.outcome;
+  }
+
+  /** Says that a worker may have become free. Each request that waits is asked once at most, in the order of arrival. */
+  wake(): void {
+    this.#isWoken = true;
+    if (this.#isAwake) return; // whoever is awake sees to it
+    this.#isAwake = true;
+    try {
+      let idlePasses = 0;
+      while (this.#isWoken && idlePasses < IDLE_PASSES_MAX) {
+        this.#isWoken = false;
+        idlePasses = this.#pass() ? 0 : idlePasses + 1;
+      }
+    } finally {
+      this.#isAwake = false;
+    }
+  }
+
+  /** Turns all away that wait, and whoever comes later. */
+  close(error: unknown): void {
+    this.#closedWith ??= { error };
+    for (const entry of this.#entries) this.#end(entry, "failed", error);
+  }
+
+  /** Asks those who wait, once each. Returns whether any of them went. */
+  #pass(): boolean {
+    let hasGone = false;
+    this.#stuck.clear();
+    for (const entry of this.#entries) {
+      if (this.#stuck.has(entry.group)) continue;
+      if (this.#try(entry)) hasGone = true;
+      else if (this.#groups.has(entry.group)) this.#stuck.add(entry.group);
+      if (this.#stuck.size === this.#groups.size) break; // nobody is left to ask
+    }
+    return hasGone;
+  }
+
+  /** Returns whether the entry has ended, in whichever way. */
+  #try(entry: Entry): boolean {
+    this.#trying = entry;
+    let given: unknown;
+    try {
+      given = entry.attempt();
+    } catch (error) {
+      this.#trying = undefined;
+      this.#end(entry, "failed", error);
+      return true;
+    }
+    this.#trying = undefined;
+    if (given !== undefined) {
+      this.#rate.add(this.#clock.now());
+      this.#end(entry, entry.onEnd === undefined ? "admittedAtOnce" : "admittedAfterWaiting", given);
+    } else if (entry.ending !== undefined) {
+      this.#end(entry, entry.ending, entry.outcome);
+    }
+    return entry.ending !== undefined;
+  }
+
+  /** Ends an entry. One whose attempt is under way ends behind it: what the attempt takes would have no owner. */
+  #end(entry: Entry, ending: Ending, outcome: unknown): void {
+    entry.end(ending, outcome);
+    if (entry === this.#trying) return;
+    this.#entries.delete(entry);
+    const others = (this.#groups.get(entry.group) as number) - 1;
+    if (others > 0) this.#groups.set(entry.group, others);
+    else {
+      this.#groups.delete(entry.group);
+      this.#stuck.delete(entry.group);
+    }
+    this.#ended[ending]++;
+    entry.onEnd?.();
+  }
+
+  #hold(entry: Entry): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const { signal } = entry;
+      const timer = this.#clock.setTimeout(() => this.#end(entry, "timedOut", this.#late()), this.#timeoutMs);
+      const abort = () => this.#end(entry, "cancelled", signal?.reason);
+      signal?.addEventListener("abort", abort);
+      entry.onEnd = () => {
+        this.#clock.clearTimeout(timer);
+        signal?.removeEventListener("abort", abort);
+        if (entry.ending === "admittedAfterWaiting") resolve(entry.outcome);
+        else reject(entry.outcome);
+      };
+    });
+  }
+
+  #full(): QueueError {
+    const message = `Expected at most ${this.#maxQueued} requests to wait for a worker (maxQueued), got one more.`;
+    return new QueueError("KVROUTE_GATEWAY_QUEUE_FULL", message, this.#retryAfterMs());
+  }
+
+  #late(): QueueError {
+    const message = `Expected a worker to become free within ${this.#timeoutMs} ms (queueTimeoutMs), but none has.`;
+    return new QueueError("KVROUTE_GATEWAY_QUEUE_TIMEOUT", message, this.#retryAfterMs());
+  }
+
+  /** All who wait would go first. The one that asks is still among them. */
+  #retryAfterMs(): number {
+    return this.#rate.waitMs(this.#entries.size, this.#clock.now());
+  }
+}
