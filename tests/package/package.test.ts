@@ -27,6 +27,14 @@ describe("the built package", () => {
     expect(node(`const { BlockPool } = require("kvroute"); ${use}`, "--no-warnings")).toBe("7");
   });
 
+  const code = Object.keys(manifest["exports"] ?? {}).filter((entry) => !/\.(wasm|json)$/.test(entry));
+
+  test("is required by every entry: none has a top-level await", () => {
+    const names = code.map((entry) => entry.replace(".", "kvroute"));
+    const use = `console.log(${JSON.stringify(names)}.filter((name) => Object.keys(require(name)).length === 0).length)`;
+    expect(node(use, "--no-warnings")).toBe("0");
+  });
+
   test("compiles nothing at import", () => {
     const spy = "WebAssembly.Module = WebAssembly.Instance = class { constructor() { throw new Error('compiled') } };";
     expect(node(`${spy} import("kvroute").then(() => console.log("quiet"))`)).toBe("quiet");

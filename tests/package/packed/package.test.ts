@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { isBuiltin } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, inject, test } from "vitest";
@@ -10,6 +11,9 @@ const project = inject("project");
 const folder = join(project, "node_modules/kvroute");
 const manifest = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
 const entries = Object.keys(manifest.exports);
+
+/** What turns bytes into a module, or is such bytes, in base64. */
+const COMPILES = /AGFzb|new WebAssembly\.Module|WebAssembly\.(compile|instantiate)\b/;
 
 const npx = (...args: string[]) => execFileSync("npx", ["--no-install", ...args], { cwd: root, encoding: "utf8" });
 
@@ -40,6 +44,19 @@ describe("the packed package", () => {
     const base = (name: string) => name.split("/", name.startsWith("@") ? 2 : 1).join("/");
     expect(names.map(base).filter((name) => !(name in manifest.dependencies))).toEqual([]);
     expect(names.map(base)).toEqual(expect.arrayContaining(["@assemblyscript/loader", "hono", "ws"]));
+  });
+
+  test("asks Node for nothing where it is to run everywhere, and compiles bytes where the default condition leads alone", () => {
+    const everywhere = entries.filter((entry) => !/^\.\/(node|testing\/node|core\.wasm|package\.json)$/.test(entry));
+    const doors = targetsOf([everywhere.map((entry) => manifest.exports[entry].default), manifest.imports]);
+    const { packages } = reachable(folder, [...doors, "dist/kvroute.browser.js"]);
+    expect([...packages].filter(isBuiltin)).toEqual([]);
+    const { "edge-light": edge, workerd } = manifest.imports["#core"];
+    for (const seam of [edge, workerd]) {
+      for (const file of reachable(folder, targetsOf(seam)).files) {
+        if (file.endsWith(".js")) expect(readFileSync(join(folder, file), "utf8")).not.toMatch(COMPILES);
+      }
+    }
   });
 
   test("runs nothing when it is installed", () => {
