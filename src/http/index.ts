@@ -1,3 +1,4 @@
 /** The selection service over HTTP. */
 export { HttpRequestError, type HttpRequestErrorCode, KvrouteError } from "../errors.js";
+export { METRICS_CONTENT_TYPE, metricsResponse, metricsText } from "./metrics.js";
 export { createSelectionApi, type SelectionApi, type SelectionApiOptions } from "./selection-api.js";
