@@ -1,13 +1,18 @@
 import { KvrouteError, UpstreamError } from "../errors.js";
-import type { Booking } from "./booking.js";
+import type { Selection } from "../selection/service.js";
+import { Booking } from "./booking.js";
+import type { BreakerPermit } from "./breaker.js";
 import { Call } from "./call.js";
 import { CallBody } from "./call-body.js";
 import type { FleetWorker } from "./fleet.js";
 import type { RouterSettings } from "./options.js";
 import { idOf, type Prepared } from "./prepare.js";
+import { CLIENT_GONE, type RequestLog } from "./request-log.js";
+import { type AttemptFailure, sendFailureOf, type Verdict, verdictOf } from "./retry.js";
 import { CREDENTIALS, withoutAffinityHeaders } from "./session.js";
+import type { Station } from "./station.js";
 import { type AnswerReader, isEventStream, readerOf } from "./stream.js";
-import { BYTES_PER_TOKEN, type TokenRates } from "./token-rates.js";
+import { BYTES_PER_TOKEN } from "./token-rates.js";
 import type { Answer, GatewayRequest, Outcome } from "./types.js";
 import type { UpstreamRequest } from "./upstream.js";
 
@@ -16,71 +21,117 @@ const OUTPUT_BLOCKS_PER_CHUNK = 64;
 
 /** What an attempt is made with. */
 export interface AttemptParts {
-  readonly settings: RouterSettings;
-  readonly rates: TokenRates;
-  readonly booking: Booking;
-  readonly worker: FleetWorker;
+  readonly station: Station;
   readonly prepared: Prepared;
-  /** Is told of an answer that the worker keeps under an id. */
-  readonly onStored: (id: string) => void;
-  readonly onBegun: (call: Call) => void;
-  readonly onSettled: (call: Call, outcome: Outcome) => void;
-  readonly onCancelFailed: () => void;
+  readonly worker: FleetWorker;
+  /** What the request is booked as. */
+  readonly selection: Selection & { readonly selectionId: string };
+  /** Tokens of the prompt that the worker is believed to have cached. */
+  readonly predictedTokens: number;
+  readonly log: RequestLog;
 }
 
 /** Sends a request to the worker on which it is booked, and ends the booking with it. */
 export class Attempt {
+  readonly worker: FleetWorker;
   readonly #parts: AttemptParts;
+  readonly #booking: Booking;
+  readonly #permit: BreakerPermit | undefined;
   readonly #call: Call;
   #reader: AnswerReader | undefined;
   #hasPrefilled = false;
   #outputBlocks = 0;
+  #status = 0;
+  /** What follows from an answer that is an error. */
+  #verdict: Verdict | undefined;
+  #readAtMs = 0;
+  #outputTokens = 0;
+  /** Whether the caller has the answer. */
+  #isPassed = false;
+  #outcome: Outcome | undefined;
 
   /** Begins: from here on the call holds the booking, and settles it however it ends. */
   constructor(parts: AttemptParts) {
     this.#parts = parts;
-    const { settings, booking, worker, prepared, onBegun } = parts;
+    this.worker = parts.worker;
+    const { station, worker, prepared, selection } = parts;
+    const { settings, clock, service } = station;
+    this.#booking = new Booking(service, selection.selectionId);
     worker.begin();
+    station.fleet.inFlight++;
+    this.#permit = worker.breaker?.begin(clock.now());
     this.#call = new Call({
-      clock: settings.clock,
+      clock,
+      firstByteTimeoutMs: settings.firstByteTimeoutMs,
       stallTimeoutMs: settings.stallTimeoutMs,
       caller: prepared.request.signal,
       workerId: worker.settings.id,
       onSettled: (outcome) => this.#settled(outcome),
-      onAlive: () => booking.touch(),
+      onAlive: () => this.#booking.touch(),
     });
-    onBegun(this.#call);
+    station.begun(this.#call);
     prepared.request.waitUntil?.(this.#call.settled);
     this.#call.begin();
   }
 
   /**
-   * Gives the worker's answer.
+   * Gives the worker's answer, or `undefined` where it was given up to be tried again.
    *
+   * @param isToBeRetried is asked once where the answer is an error, or where none came
    * @throws {UpstreamError} `KVROUTE_UPSTREAM_UNREACHABLE`, `KVROUTE_UPSTREAM_BROKEN`, `KVROUTE_UPSTREAM_STALLED` if none
    *   came; the reason of the caller's signal where that ended it
    */
-  async send(): Promise<Answer> {
-    const { settings, worker, prepared } = this.#parts;
+  async send(isToBeRetried: (verdict: Verdict) => boolean): Promise<Answer | undefined> {
+    const { station, worker, prepared } = this.#parts;
+    const { settings } = station;
+    const { path } = prepared.request;
     const call = this.#call;
     try {
       const request = { ...targetOf(worker, prepared.request, settings), signal: call.signal };
       const sent = settings.upstream.send(request);
       sent.then((answer) => this.#dropLate(answer), nothing);
-      return await this.#passOn(await call.wait(sent));
+      const answer = await call.wait(sent);
+      const { status, headers } = answer;
+      this.#status = status;
+      if (status >= 400) {
+        this.#verdict = verdictOf({ path, status, headers });
+        if (isToBeRetried(this.#verdict)) return this.#giveUp(answer);
+      }
+      const passed = await this.#passOn(answer);
+      this.#isPassed = true;
+      if (this.#outcome !== undefined) this.#logEnd(this.#outcome);
+      return passed;
     } catch (error) {
-      call.settle("failed");
-      call.close();
-      if (call.isAbandoned || error instanceof KvrouteError) throw error;
-      throw unreachable(worker.settings.id, error);
+      if (call.isAbandoned) throw this.#fail(error);
+      const told = this.#fail(error);
+      const isOfWorker = !(error instanceof KvrouteError) || error instanceof UpstreamError;
+      if (isOfWorker && isToBeRetried(verdictOf({ path, failure: this.#failureOf(error) }))) return undefined;
+      throw told;
     }
   }
 
-  async #passOn({ status, statusText, headers, body }: Answer): Promise<Answer> {
-    const { worker, prepared, onCancelFailed } = this.#parts;
+  /** Lets an answer go that another try is to take the place of. */
+  #giveUp({ body }: Answer): undefined {
+    this.#call.settle("rejected");
+    this.#call.close();
+    body?.cancel().catch(() => this.#parts.station.cancelFailed());
+  }
+
+  /** Ends the call. Returns what its caller is told. */
+  #fail(error: unknown): unknown {
     const call = this.#call;
-    call.progress();
+    call.settle("failed");
+    call.close();
+    return call.isAbandoned || error instanceof KvrouteError ? error : unreachable(this.worker.settings.id, error);
+  }
+
+  async #passOn({ status, statusText, headers, body }: Answer): Promise<Answer> {
+    const { prepared, station } = this.#parts;
+    const call = this.#call;
+    call.begun();
     const isError = status >= 400;
+    // Others may have the worker again: they need not wait for the end of a long answer.
+    if (!isError && this.#permit?.isProbe) this.#permit.success(station.clock.now());
     const isStream = isEventStream(headers);
     if (!isStream && !isError) this.#endPrefill();
     if (body === undefined) {
@@ -90,8 +141,9 @@ export class Attempt {
     }
     const reader = readerOf(prepared.dialect, status, headers);
     this.#reader = reader;
-    const workerId = worker.settings.id;
+    const workerId = this.worker.settings.id;
     const onRead = () => this.#noteRead(isError);
+    const onCancelFailed = () => station.cancelFailed();
     const passed = new CallBody({ source: body, reader, call, workerId, isError, onRead, onCancelFailed });
     // Where no stream has begun, an answer that breaks before its first byte can still be an error with a status.
     if (isStream) headers.delete("content-length");
@@ -107,42 +159,81 @@ export class Attempt {
   #noteRead(isError: boolean): void {
     if (isError) return; // it has computed nothing
     this.#endPrefill();
-    const { rates, prepared, settings, booking } = this.#parts;
-    const outputBytes = (this.#reader?.outputTokens ?? 0) * rates.get(prepared.model);
+    const { station, prepared, log } = this.#parts;
+    const { rates, settings, clock, meter } = station;
+    const outputTokens = this.#reader?.outputTokens ?? 0;
+    const nowMs = clock.now();
+    log.firstByte(nowMs);
+    const more = outputTokens - this.#outputTokens;
+    if (more > 0 && this.#outputTokens > 0) meter.tokens((nowMs - this.#readAtMs) / 1000, more);
+    if (more > 0) this.#readAtMs = nowMs;
+    this.#outputTokens = outputTokens;
     const most = this.#outputBlocks + OUTPUT_BLOCKS_PER_CHUNK;
-    const outputBlocks = Math.min(Math.floor(outputBytes / settings.blockBytes), most);
-    for (; this.#outputBlocks < outputBlocks; this.#outputBlocks++) booking.outputBlock();
+    const outputBlocks = Math.min(Math.floor((outputTokens * rates.get(prepared.model)) / settings.blockBytes), most);
+    for (; this.#outputBlocks < outputBlocks; this.#outputBlocks++) this.#booking.outputBlock();
   }
 
   #endPrefill(): void {
     if (this.#hasPrefilled) return;
     this.#hasPrefilled = true;
-    this.#parts.booking.prefillComplete();
+    this.#booking.prefillComplete();
   }
 
   #settled(outcome: Outcome): void {
-    const { booking, worker, onSettled } = this.#parts;
+    const { station, log } = this.#parts;
     try {
       this.#learn();
     } finally {
-      booking.free();
-      worker.end(outcome);
-      onSettled(this.#call, outcome);
+      this.#booking.free();
+      this.#judge(outcome);
+      this.worker.end(outcome);
+      station.fleet.inFlight--;
+      station.settled(this.#call);
+      this.#outcome = outcome;
+      log.outcome = outcome;
+      if (this.#isPassed || outcome === "aborted") this.#logEnd(outcome);
     }
+  }
+
+  /** Until the caller has the answer, its end may be followed by another try. */
+  #logEnd(outcome: Outcome): void {
+    const status = outcome === "aborted" && !this.#isPassed ? CLIENT_GONE : this.#status;
+    this.#parts.log.end({ status, outcome, usage: this.#reader?.usage });
+  }
+
+  /** Tells the worker's breaker. What the client or its request is to blame for says nothing of the worker. */
+  #judge(outcome: Outcome): void {
+    // A caller who does not read is not the worker's fault.
+    const isFailure = outcome === "failed" || (outcome === "stalled" && this.#call.isWaiting);
+    const answered = outcome === "completed" ? "success" : (this.#verdict?.end ?? "neutral");
+    this.#permit?.end(isFailure ? "failure" : answered, this.#parts.station.clock.now());
+  }
+
+  #failureOf(error: unknown): AttemptFailure {
+    const code = error instanceof KvrouteError ? error.code : undefined;
+    if (code === "KVROUTE_UPSTREAM_STALLED") return this.#status === 0 ? "first-byte-timeout" : "stalled";
+    return code === undefined ? sendFailureOf(error) : "broken";
   }
 
   /** Takes from the answer where it is kept, how long the tokens of its model are, and how much of the prompt was cached. */
   #learn(): void {
-    const { rates, prepared, booking, onStored } = this.#parts;
+    const { station, prepared, predictedTokens, selection } = this.#parts;
+    const { rates } = station;
     const storedId = idOf(this.#reader?.responseId);
-    if (storedId !== undefined) onStored(storedId);
+    if (storedId !== undefined) station.keep(prepared, storedId, this.worker, selection.worker);
     const usage = this.#reader?.usage;
     if (usage === undefined) return;
+    station.meter.used(usage);
     rates.learn(prepared.model, prepared.promptBytes, usage);
-    if (usage.cachedTokens === undefined) return;
+    const { cachedTokens, promptTokens } = usage;
+    if (cachedTokens === undefined) return;
     // Workers are compared in tokens of one size, whatever the model makes of them.
-    const cachedBytes = Math.min(usage.cachedTokens * rates.get(prepared.model), prepared.promptBytes);
-    booking.reportCachedTokens(Math.round(cachedBytes / BYTES_PER_TOKEN));
+    const cachedBytes = Math.min(cachedTokens * rates.get(prepared.model), prepared.promptBytes);
+    this.#booking.reportCachedTokens(Math.round(cachedBytes / BYTES_PER_TOKEN));
+    const { cached } = this.worker;
+    cached.predictedTokens += predictedTokens;
+    cached.actualTokens += cachedTokens;
+    station.prediction.report({ predictedTokens, cachedTokens, promptTokens });
   }
 }
 

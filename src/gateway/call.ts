@@ -5,6 +5,9 @@ import type { Outcome } from "./types.js";
 /** What a call is made with. */
 export interface CallParts {
   readonly clock: Clock;
+  /** After which time without an answer it ends. */
+  readonly firstByteTimeoutMs: number;
+  /** After which time it ends once an answer has begun, if nothing moves. */
   readonly stallTimeoutMs: number;
   /** Aborts when the caller has gone. */
   readonly caller: AbortSignal | undefined;
@@ -27,6 +30,7 @@ export class Call {
   #resolveSettled: () => void = () => {};
   #isSettled = false;
   #progressMs = 0;
+  #limitMs = 0;
   #timer: unknown;
   #interrupt: ((reason: unknown) => void) | undefined;
 
@@ -39,9 +43,10 @@ export class Call {
 
   /** Begins to watch the time and the caller. */
   begin(): void {
-    const { clock, caller, stallTimeoutMs } = this.#parts;
+    const { clock, caller, firstByteTimeoutMs } = this.#parts;
     this.#progressMs = clock.now();
-    this.#timer = clock.setTimeout(this.#watch, stallTimeoutMs);
+    this.#limitMs = firstByteTimeoutMs;
+    this.#watchLater(firstByteTimeoutMs);
     caller?.addEventListener("abort", this.#onCallerGone);
     if (caller?.aborted) this.#onCallerGone();
   }
@@ -60,9 +65,31 @@ export class Call {
   wait<T>(next: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#interrupt = reject;
-      next.then(resolve, reject);
+      next.then(
+        (value) => {
+          this.#interrupt = undefined;
+          resolve(value);
+        },
+        (reason) => {
+          this.#interrupt = undefined;
+          reject(reason);
+        },
+      );
       if (this.signal.aborted) reject(this.signal.reason);
     });
+  }
+
+  /** Whether it is the worker's turn: else the caller has not asked for more. */
+  get isWaiting(): boolean {
+    return this.#interrupt !== undefined;
+  }
+
+  /** Says that the answer has begun. */
+  begun(): void {
+    const { stallTimeoutMs, firstByteTimeoutMs } = this.#parts;
+    this.progress();
+    this.#limitMs = stallTimeoutMs;
+    if (stallTimeoutMs < firstByteTimeoutMs) this.#watchLater(stallTimeoutMs); // the timer would come too late
   }
 
   /** Says that something has moved. */
@@ -97,15 +124,21 @@ export class Call {
 
   readonly #onCallerGone = (): void => this.cut("aborted", this.#parts.caller?.reason);
 
+  #watchLater(ms: number): void {
+    const { clock } = this.#parts;
+    clock.clearTimeout(this.#timer);
+    this.#timer = clock.setTimeout(this.#watch, ms);
+  }
+
   readonly #watch = (): void => {
-    const { clock, stallTimeoutMs, workerId, onAlive } = this.#parts;
-    const leftMs = stallTimeoutMs - (clock.now() - this.#progressMs);
+    const { clock, workerId, onAlive } = this.#parts;
+    const leftMs = this.#limitMs - (clock.now() - this.#progressMs);
     if (leftMs > 0) {
-      this.#timer = clock.setTimeout(this.#watch, leftMs);
+      this.#watchLater(leftMs);
       if (!this.#isSettled) onAlive();
       return;
     }
-    const message = `Expected the answer of worker "${workerId}" to go on within ${stallTimeoutMs} ms, but nothing moved.`;
+    const message = `Expected the answer of worker "${workerId}" to go on within ${this.#limitMs} ms, but nothing moved.`;
     this.cut("stalled", new UpstreamError("KVROUTE_UPSTREAM_STALLED", message));
   };
 }

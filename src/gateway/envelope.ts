@@ -16,11 +16,15 @@ const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
 };
 
 /** Answers with an error, in the envelope of the request's protocol. */
-export function errorAnswer({ status = 500, code, message }: KvrouteError, path: string): Answer {
+export function errorAnswer(error: KvrouteError, path: string): Answer {
+  const { status = 500, code, message } = error;
   const body = encoder.encode(
     JSON.stringify(path === "/v1/messages" ? anthropic(status, message) : openAi(status, code, message)),
   );
-  return jsonAnswer(status, body);
+  const answer = jsonAnswer(status, body);
+  const { retryAfterMs } = error as { readonly retryAfterMs?: number | undefined };
+  if (retryAfterMs !== undefined) answer.headers.set("retry-after", String(Math.ceil(retryAfterMs / 1000)));
+  return answer;
 }
 
 /** Answers with bytes of JSON. */

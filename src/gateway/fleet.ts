@@ -1,5 +1,6 @@
-import { GatewayError, OptionError, UnknownWorkerError, WorkersBusyError } from "../errors.js";
+import { GatewayError, NoWorkerError, OptionError, UnknownWorkerError } from "../errors.js";
 import type { SelectionService } from "../selection/service.js";
+import { Breaker, type BreakerSettings } from "./breaker.js";
 import { type WorkerOptions, type WorkerSettings, workerSettings } from "./options.js";
 import { noOutcomes, type Outcome } from "./types.js";
 
@@ -7,13 +8,20 @@ import { noOutcomes, type Outcome } from "./types.js";
 export class FleetWorker {
   readonly settings: WorkerSettings;
   readonly outcomes = noOutcomes();
+  /** Absent where breakers are off. */
+  readonly breaker: Breaker | undefined;
   isDraining = false;
+  /** What its health checks say, `undefined` while they have said nothing. */
+  isHealthy: boolean | undefined;
+  /** Tokens of prompts that were believed to be cached here, and those that engines found to be, where they said. */
+  readonly cached = { predictedTokens: 0, actualTokens: 0 };
   #inFlight = 0;
   #onIdle: (() => void) | undefined;
   #idle: Promise<void> | undefined;
 
-  constructor(settings: WorkerSettings) {
+  constructor(settings: WorkerSettings, breaker: BreakerSettings | undefined) {
     this.settings = settings;
+    this.breaker = breaker === undefined ? undefined : new Breaker(breaker);
   }
 
   get inFlight(): number {
@@ -43,17 +51,49 @@ export class FleetWorker {
   }
 }
 
+/** Whom a request may go to, but for what the policy says. */
+export interface Wanted {
+  /** Empty where the body names none: then any worker may have it. */
+  readonly model: string;
+  /** The only worker that can serve it. */
+  readonly keeper: FleetWorker | undefined;
+  readonly nowMs: number;
+  /** Workers that have failed it. */
+  readonly tried: ReadonlySet<FleetWorker>;
+}
+
+/** What keeps a worker from a request, in the words of an explanation. */
+const BARS = {
+  draining: "it is draining",
+  model: "it serves other models",
+  unhealthy: "it has failed its health checks",
+  breaker: "its circuit breaker is open",
+  tried: "it has failed this request",
+  keeper: "another worker keeps what the request goes on from",
+  busy: "it has as many requests as it takes (maxInFlight)",
+} as const;
+
+type Bar = keyof typeof BARS;
+
+/** What the fleet is made with. */
+export interface FleetParts {
+  readonly service: SelectionService;
+  /** Tokens in a block. */
+  readonly blockSize: number;
+  readonly breaker: BreakerSettings | undefined;
+  /** Requests that all workers have at a time. */
+  readonly maxInFlight: number;
+}
+
 /** The workers of a router, and which of them may have a request. */
 export class Fleet {
-  readonly #service: SelectionService;
-  readonly #blockSize: number;
+  readonly #parts: FleetParts;
   readonly #workers = new Map<string, FleetWorker>();
-  /** Whether any worker may have every request: then nobody need be asked. */
-  #isPlain = true;
+  /** Requests at workers, those included that were removed meanwhile. */
+  inFlight = 0;
 
-  constructor(service: SelectionService, blockSize: number) {
-    this.#service = service;
-    this.#blockSize = blockSize;
+  constructor(parts: FleetParts) {
+    this.#parts = parts;
   }
 
   get workers(): readonly FleetWorker[] {
@@ -67,26 +107,27 @@ export class Fleet {
    * @throws {OptionError} `KVROUTE_OPTION` if an option is wrong, or the id is taken
    * @throws {SelectionLimitError} `KVROUTE_CATALOG_FULL` if there are as many workers as there may be
    */
-  add(options: WorkerOptions, place: string): void {
+  add(options: WorkerOptions, place: string): FleetWorker {
     const settings = workerSettings(options, place);
     const { id, url, weight } = settings;
+    const { service, blockSize, breaker } = this.#parts;
     if (this.#workers.has(id)) throw new OptionError(`Expected the ids of workers to differ, got "${id}" twice.`);
-    this.#service.workers.add({ workerId: id, endpoint: url, blockSize: this.#blockSize, weight });
-    this.#workers.set(id, new FleetWorker(settings));
-    this.#settle();
+    service.workers.add({ workerId: id, endpoint: url, blockSize, weight });
+    const worker = new FleetWorker(settings, breaker);
+    this.#workers.set(id, worker);
+    return worker;
   }
 
   /** Removes a worker. The requests that it has go on without being booked. */
   remove(id: string): void {
-    this.#service.workers.remove(this.get(id).settings.id);
+    this.#parts.service.workers.remove(this.get(id).settings.id);
     this.#workers.delete(id);
-    this.#settle();
   }
 
   /** Gives a worker no more requests. */
   drain(id: string): FleetWorker {
     const worker = this.get(id);
-    this.#service.workers.drain(id);
+    this.#parts.service.workers.drain(id);
     worker.isDraining = true;
     return worker;
   }
@@ -94,6 +135,10 @@ export class Fleet {
   /** Whether this very worker is still there. */
   has(worker: FleetWorker): boolean {
     return this.#workers.get(worker.settings.id) === worker;
+  }
+
+  find(id: string): FleetWorker | undefined {
+    return this.#workers.get(id);
   }
 
   /** @throws {UnknownWorkerError} `KVROUTE_UNKNOWN_WORKER` if no worker has the id */
@@ -104,25 +149,80 @@ export class Fleet {
   }
 
   /**
-   * Lists the ids of the workers that may have a request for a model, `undefined` for all of them. Without a model any may.
+   * Lists the ids of the workers that may have a request: `undefined` for all of them, `"busy"` where those that could have
+   * it have as many as they take.
    *
    * @throws {GatewayError} `KVROUTE_GATEWAY_MODEL` if none serves the model
-   * @throws {WorkersBusyError} `KVROUTE_WORKERS_BUSY` if all that do have as many requests as they take
+   * @throws {NoWorkerError} `KVROUTE_NO_WORKER` if those that do are draining, or have failed too often
    */
-  candidates(model: string): readonly string[] | undefined {
-    if (this.#isPlain) return undefined;
-    const able = this.workers.filter(({ settings }) => model === "" || (settings.models?.has(model) ?? true));
-    if (able.length === 0) {
-      throw new GatewayError("KVROUTE_GATEWAY_MODEL", `Expected a model that a worker serves, got "${model}".`);
+  candidates(wanted: Wanted): readonly string[] | undefined | "busy" {
+    const free: string[] = [];
+    const barred = new Map<Bar, number>();
+    for (const worker of this.#workers.values()) {
+      const bar = this.#barOf(worker, wanted);
+      if (bar === undefined) free.push(worker.settings.id);
+      else barred.set(bar, (barred.get(bar) ?? 0) + 1);
     }
-    const free = able.filter(({ inFlight, settings }) => inFlight < settings.maxInFlight);
-    if (free.length === 0) throw new WorkersBusyError(able.length);
-    return free.map(({ settings }) => settings.id);
+    if (barred.size === 0) return undefined;
+    if (free.length > 0) return free;
+    if (barred.has("busy")) return "busy";
+    throw this.#nobody(wanted, barred);
   }
 
-  #settle(): void {
-    this.#isPlain = this.workers.every(
-      ({ settings }) => settings.models === undefined && settings.maxInFlight === Number.POSITIVE_INFINITY,
-    );
+  /** Whether a worker that has not failed a request could have it now. */
+  isAnyoneLeft(wanted: Wanted): boolean {
+    for (const worker of this.#workers.values()) {
+      const bar = this.#barOf(worker, wanted);
+      if (bar === undefined || bar === "busy") return true;
+    }
+    return false;
+  }
+
+  /** Says what keeps a worker from a request, `undefined` where nothing does. */
+  reasonAgainst(worker: FleetWorker, wanted: Wanted): string | undefined {
+    const bar = this.#barOf(worker, wanted);
+    return bar === undefined ? undefined : BARS[bar];
+  }
+
+  /** Whether any worker could have a request that is not for a model. */
+  isReady(nowMs: number): boolean {
+    const wanted = { model: "", keeper: undefined, nowMs, tried: new Set<FleetWorker>() };
+    return this.isAnyoneLeft(wanted);
+  }
+
+  // What passes by itself comes last: who asks wants to know what lasts.
+  #barOf(worker: FleetWorker, { model, keeper, nowMs, tried }: Wanted): Bar | undefined {
+    const { settings, breaker } = worker;
+    if (settings.models !== undefined && model !== "" && !settings.models.has(model)) return "model";
+    if (worker.isDraining) return "draining";
+    if (keeper !== undefined && worker !== keeper) return "keeper";
+    if (worker.isHealthy === false) return "unhealthy";
+    if (breaker?.isAvailable(nowMs) === false) return "breaker";
+    if (tried.has(worker)) return "tried";
+    if (worker.inFlight >= settings.maxInFlight || this.inFlight >= this.#parts.maxInFlight) return "busy";
+    return undefined;
+  }
+
+  #nobody({ model, nowMs }: Wanted, barred: ReadonlyMap<Bar, number>): GatewayError | NoWorkerError {
+    const workers = this.#workers.size;
+    if (barred.get("model") === workers) {
+      return new GatewayError("KVROUTE_GATEWAY_MODEL", `Expected a model that a worker serves, got "${model}".`);
+    }
+    const counts = [...barred].map(([bar, count]) => `${count} ${NOUNS[bar]}`).join(", ");
+    const available = this.workers.map(({ breaker }) => breaker?.nextAvailableMs(nowMs) ?? nowMs);
+    const waits = available.filter((at) => at > nowMs).map((at) => at - nowMs);
+    const retryAfterMs = waits.length === 0 ? undefined : Math.min(...waits);
+    return new NoWorkerError(`of ${workers} none can have the request: ${counts}`, { retryAfterMs });
   }
 }
+
+/** What is told of workers that cannot have a request, by what keeps them from it. */
+const NOUNS: Readonly<Record<Bar, string>> = {
+  draining: "draining",
+  model: "for other models",
+  unhealthy: "unhealthy",
+  breaker: "behind open circuit breakers",
+  tried: "that have failed it",
+  keeper: "without what it goes on from",
+  busy: "busy",
+};

@@ -5,7 +5,13 @@ import { OptionError } from "../errors.js";
 import { WEIGHT_MAX, WEIGHT_MIN } from "../selection/catalog/registration.js";
 import { createPolicy, type Policy, type PolicyName } from "../selection/policy.js";
 import { systemClock, systemRandom } from "../system.js";
+import { QUEUED_MAX } from "./admission.js";
+import { type BreakerOptions, type BreakerSettings, breakerSettings } from "./breaker.js";
 import { HeaderList } from "./header-list.js";
+import { type HealthOptions, type HealthSettings, healthSettings } from "./health.js";
+import type { Receipt } from "./receipt.js";
+import type { RequestRecord } from "./request-log.js";
+import { type RetryOptions, type RetrySettings, retrySettings } from "./retry.js";
 import { fetchUpstream, type Upstream } from "./upstream.js";
 
 /** An engine behind an HTTP interface of OpenAI's or Anthropic's. */
@@ -35,14 +41,55 @@ export interface RouterOptions {
   readonly maxBodyBytes?: number | undefined;
   /** Bytes of prompt that are a block. A multiple of 4 from 4 to 16,384, default 256. */
   readonly blockBytes?: number | undefined;
-  /** After which time without a byte, in either direction, a request ends. 1 to 2^31 - 1, default ten minutes. */
+  /**
+   * After which time without an answer a worker has failed, in milliseconds. An answer that is not streamed begins when all
+   * of it is there. 1 to 2^31 - 1, default `stallTimeoutMs`.
+   */
+  readonly firstByteTimeoutMs?: number | undefined;
+  /** After which time a request ends whose answer has begun, if nothing moves. 1 to 2^31 - 1, default ten minutes. */
   readonly stallTimeoutMs?: number | undefined;
+  /** How a request is tried again that a worker has not answered. `false`: never. */
+  readonly retry?: RetryOptions | false | undefined;
+  /** When a worker that fails has a rest. `false`: never. */
+  readonly breaker?: BreakerOptions | false | undefined;
+  /** Asks the workers for their health from the first request on. Default: nobody asks. */
+  readonly health?: HealthOptions | undefined;
+  /** Requests that all workers have at a time. Default: any number. */
+  readonly maxInFlight?: number | undefined;
+  /** Requests that wait while all workers have as many as they take. 0 to 1,000,000, default 100. */
+  readonly maxQueued?: number | undefined;
+  /** How long one waits, in milliseconds. 1 to 2^31 - 1, default one minute. */
+  readonly queueTimeoutMs?: number | undefined;
+  /** Whether answers say in headers where they come from. Default true. */
+  readonly receipts?: boolean | undefined;
+  /** Is told where each request is sent, and what each worker would have cost. */
+  readonly onDecision?: ((receipt: Receipt) => void) | undefined;
+  /** Is told what became of each request. */
+  readonly onRequest?: ((record: RequestRecord) => void) | undefined;
+  /** Is told of what goes wrong without failing a request. */
+  readonly onWarning?: ((warning: RouterWarning) => void) | undefined;
   /** Whether headers that name sessions go to the workers. Default false. */
   readonly forwardAffinityHeaders?: boolean | undefined;
   /** What workers are believed to hold. Default: an index of the router's own. */
   readonly index?: PrefixIndex | undefined;
   /** Reaches the workers in place of the runtime's `fetch`. */
   readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
+  /** Reaches the workers in place of any `fetch`. */
+  readonly upstream?: Upstream | undefined;
+}
+
+/** What goes wrong without failing a request. */
+export interface RouterWarning {
+  /** Stays the same, for programs. */
+  readonly name: string;
+  readonly message: string;
+}
+
+/** What a router tells those who have asked, by the name of the option. */
+export interface RouterNews {
+  onDecision: Receipt;
+  onRequest: RequestRecord;
+  onWarning: RouterWarning;
 }
 
 /** The options of a router, checked, with their defaults. */
@@ -52,8 +99,20 @@ export interface RouterSettings {
   readonly random: () => number;
   readonly maxBodyBytes: number;
   readonly blockBytes: number;
+  readonly firstByteTimeoutMs: number;
   readonly stallTimeoutMs: number;
+  readonly retry: RetrySettings | undefined;
+  readonly breaker: BreakerSettings | undefined;
+  readonly health: HealthSettings | undefined;
+  readonly maxInFlight: number;
+  readonly maxQueued: number;
+  readonly queueTimeoutMs: number;
+  readonly receipts: boolean;
   readonly forwardAffinityHeaders: boolean;
+  readonly onDecision: ((receipt: Receipt) => void) | undefined;
+  readonly onRequest: ((record: RequestRecord) => void) | undefined;
+  /** Tells whoever has asked. What is thrown there is a warning, and fails no request. */
+  readonly tell: <Name extends keyof RouterNews>(name: Name, news: RouterNews[Name]) => void;
   readonly index: PrefixIndex | undefined;
   readonly upstream: Upstream;
 }
@@ -72,6 +131,10 @@ export const BODY_BYTES_DEFAULT = 33_554_432;
 export const BLOCK_BYTES_DEFAULT = 256;
 export const BLOCK_BYTES_MAX = 16_384;
 export const STALL_TIMEOUT_MS_DEFAULT = 600_000;
+/** Of a router that is not told how long answers may be still. */
+export const FIRST_BYTE_TIMEOUT_MS_DEFAULT = STALL_TIMEOUT_MS_DEFAULT;
+export const QUEUED_DEFAULT = 100;
+export const QUEUE_TIMEOUT_MS_DEFAULT = 60_000;
 /** Models that one worker may name. */
 export const WORKER_MODELS_MAX = 4_096;
 const NAME_LENGTH_MAX = 1_024;
@@ -84,16 +147,15 @@ const BYTES_PER_BLOCK_TOKEN = 4;
  * @throws {OptionError} `KVROUTE_OPTION` with a sentence that names the option
  */
 export function routerSettings(options: RouterOptions): RouterSettings {
-  const { policy = "kv", clock = systemClock, random = systemRandom, forwardAffinityHeaders = false } = options;
+  const stallTimeoutMs = count("stallTimeoutMs", options.stallTimeoutMs ?? STALL_TIMEOUT_MS_DEFAULT, 1, COUNT_MAX);
+  const { policy = "kv", clock = systemClock, random = systemRandom } = options;
   const { blockBytes = BLOCK_BYTES_DEFAULT, index } = options;
   count("blockBytes", blockBytes, BYTES_PER_BLOCK_TOKEN, BLOCK_BYTES_MAX);
   if (blockBytes % BYTES_PER_BLOCK_TOKEN !== 0) {
     throw new OptionError(`Expected blockBytes to be a multiple of ${BYTES_PER_BLOCK_TOKEN}, got ${blockBytes}.`);
   }
-  if (typeof forwardAffinityHeaders !== "boolean") {
-    throw new OptionError(
-      `Expected forwardAffinityHeaders to be true or false, got ${describe(forwardAffinityHeaders)}.`,
-    );
+  for (const name of ["onDecision", "onRequest", "onWarning"] as const) {
+    if (options[name] !== undefined) checkFunction(name, options[name]);
   }
   if (options.fetch !== undefined) checkFunction("fetch", options.fetch);
   checkFunction("random", random);
@@ -104,11 +166,44 @@ export function routerSettings(options: RouterOptions): RouterSettings {
     random,
     maxBodyBytes: count("maxBodyBytes", options.maxBodyBytes ?? BODY_BYTES_DEFAULT, 1, COUNT_MAX),
     blockBytes,
-    stallTimeoutMs: count("stallTimeoutMs", options.stallTimeoutMs ?? STALL_TIMEOUT_MS_DEFAULT, 1, COUNT_MAX),
-    forwardAffinityHeaders,
+    firstByteTimeoutMs: count("firstByteTimeoutMs", options.firstByteTimeoutMs ?? stallTimeoutMs, 1, COUNT_MAX),
+    stallTimeoutMs,
+    retry: options.retry === false ? undefined : retrySettings(options.retry),
+    breaker: options.breaker === false ? undefined : breakerSettings(options.breaker),
+    health: options.health === undefined ? undefined : healthSettings(options.health),
+    maxInFlight: limit("maxInFlight", options.maxInFlight),
+    maxQueued: count("maxQueued", options.maxQueued ?? QUEUED_DEFAULT, 0, QUEUED_MAX),
+    queueTimeoutMs: count("queueTimeoutMs", options.queueTimeoutMs ?? QUEUE_TIMEOUT_MS_DEFAULT, 1, COUNT_MAX),
+    receipts: flag("receipts", options.receipts ?? true),
+    forwardAffinityHeaders: flag("forwardAffinityHeaders", options.forwardAffinityHeaders ?? false),
     index,
-    upstream: fetchUpstream(options.fetch),
+    upstream: upstreamOf(options),
+    onDecision: options.onDecision,
+    onRequest: options.onRequest,
+    tell: tellerOf(options),
   };
+}
+
+function upstreamOf({ upstream, fetch }: RouterOptions): Upstream {
+  if (upstream === undefined) return fetchUpstream(fetch);
+  checkFunction("upstream.send", upstream?.send);
+  if (fetch !== undefined) throw new OptionError("Expected fetch or upstream, got both.");
+  return upstream;
+}
+
+/** Makes what tells whoever has asked. */
+function tellerOf(options: RouterOptions): RouterSettings["tell"] {
+  const tell: RouterSettings["tell"] = (name, news) => {
+    const listener = options[name] as ((value: typeof news) => void) | undefined;
+    try {
+      listener?.(news);
+    } catch (error) {
+      if (name === "onWarning") return; // nobody is left to be told
+      const message = `Expected ${name} to take what it is told, but it threw: ${describe(error)}.`;
+      tell("onWarning", { name: "KVROUTE_WARNING_LISTENER", message });
+    }
+  };
+  return tell;
 }
 
 /**
@@ -131,8 +226,7 @@ export function workerSettings(options: WorkerOptions, place: string): WorkerSet
     url: urlOf(`${place}.url`, options.url),
     models: models === undefined ? undefined : modelsOf(`${place}.models`, models),
     headers: headers === undefined ? undefined : headersOf(`${place}.headers`, headers),
-    maxInFlight:
-      maxInFlight === undefined ? Number.POSITIVE_INFINITY : count(`${place}.maxInFlight`, maxInFlight, 1, COUNT_MAX),
+    maxInFlight: limit(`${place}.maxInFlight`, maxInFlight),
     weight,
   };
 }
@@ -186,6 +280,16 @@ function name(option: string, value: unknown): string {
   if (typeof value === "string" && value !== "" && value.length <= NAME_LENGTH_MAX) return value;
   const got = typeof value === "string" && value !== "" ? `one of ${value.length}` : describe(value);
   throw new OptionError(`Expected ${option} to be a string of 1 to ${NAME_LENGTH_MAX} characters, got ${got}.`);
+}
+
+/** A number of requests, endless where there is none. */
+function limit(option: string, value: unknown): number {
+  return value === undefined ? Number.POSITIVE_INFINITY : count(option, value, 1, COUNT_MAX);
+}
+
+function flag(option: string, value: unknown): boolean {
+  if (typeof value === "boolean") return value;
+  throw new OptionError(`Expected ${option} to be true or false, got ${describe(value)}.`);
 }
 
 function count(option: string, value: unknown, least: number, most: number): number {

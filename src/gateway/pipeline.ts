@@ -1,51 +1,86 @@
-import { GatewayError, KvrouteError, WorkersBusyError } from "../errors.js";
-import { type RoutingConstraints, SelectionService } from "../selection/service.js";
+import type { WorkerWithDpRank } from "../core/keys.js";
+import { GatewayError, KvrouteError } from "../errors.js";
+import { SelectionService } from "../selection/service.js";
 import { SessionTable } from "../selection/sessions.js";
-import { Attempt, targetOf } from "./attempt.js";
-import { Booking } from "./booking.js";
+import { AdmissionQueue } from "./admission.js";
+import { targetOf } from "./attempt.js";
 import type { Call } from "./call.js";
 import { errorAnswer } from "./envelope.js";
-import { Fleet } from "./fleet.js";
+import { explain, type RouteExplanation } from "./explain.js";
+import { Fleet, type FleetWorker } from "./fleet.js";
+import { HealthChecks } from "./health.js";
+import { GatewayMetrics } from "./metrics.js";
 import { listModels } from "./models.js";
-import type { RouterSettings } from "./options.js";
+import type { RouterSettings, WorkerOptions } from "./options.js";
+import { PredictionTracker } from "./prediction.js";
 import { type Prepared, prepare } from "./prepare.js";
+import { CLIENT_GONE, RequestLog, type RequestRecord } from "./request-log.js";
+import type { Station } from "./station.js";
 import { Tenants } from "./tenants.js";
 import { BYTES_PER_TOKEN, TokenRates } from "./token-rates.js";
-import { type Answer, type GatewayRequest, noOutcomes, type Outcome } from "./types.js";
+import { Trip } from "./trip.js";
+import { type Answer, type GatewayRequest, noOutcomes } from "./types.js";
 
 /** By how much the lease of a booking is longer than its call can be still. */
 const LEASE_FACTOR = 2;
 
 /** Takes requests through their lives: key, worker, booking, answer, end. It knows no server and no client. */
-export class Pipeline {
+export class Pipeline implements Station {
+  readonly settings: RouterSettings;
   readonly service: SelectionService;
   readonly fleet: Fleet;
+  readonly queue: AdmissionQueue;
   readonly rates = new TokenRates();
+  readonly meter = new GatewayMetrics();
+  readonly prediction: PredictionTracker;
   readonly outcomes = noOutcomes();
-  readonly #settings: RouterSettings;
+  readonly #health: HealthChecks | undefined;
   /** Which worker keeps which response, for requests that go on from one. */
   readonly #stored = new SessionTable();
   readonly #tenants = new Tenants();
   readonly #calls = new Set<Call>();
+  /** Requests that have no answer yet, or whose answer has not ended. */
+  #underWay = 0;
   #ids = 0;
   #isClosed = false;
+  /** What ends all that is under way, once the router was told to wait no longer. */
+  #cut: GatewayError | undefined;
   #failedCancels = 0;
   #onIdle: (() => void) | undefined;
 
   constructor(settings: RouterSettings) {
-    const { clock, random, policy, index, blockBytes, stallTimeoutMs } = settings;
-    this.#settings = settings;
+    const { clock, random, policy, index, blockBytes, stallTimeoutMs, firstByteTimeoutMs, breaker } = settings;
+    this.settings = settings;
     this.service = new SelectionService({
       ...{ clock, random, policy, index },
       newId: () => `${++this.#ids}`,
-      leaseMs: stallTimeoutMs * LEASE_FACTOR,
+      leaseMs: Math.max(stallTimeoutMs, firstByteTimeoutMs) * LEASE_FACTOR,
     });
-    this.fleet = new Fleet(this.service, blockBytes / BYTES_PER_TOKEN);
+    const { maxInFlight, maxQueued, queueTimeoutMs, health, upstream } = settings;
+    this.fleet = new Fleet({ service: this.service, blockSize: blockBytes / BYTES_PER_TOKEN, breaker, maxInFlight });
+    this.queue = new AdmissionQueue({ clock, maxQueued, queueTimeoutMs });
+    this.prediction = new PredictionTracker({ onWarning: (warning) => settings.tell("onWarning", warning) });
+    if (health !== undefined) {
+      const onChange = (id: string, isHealthy: boolean) => this.#noteHealth(id, isHealthy);
+      this.#health = new HealthChecks({ settings: health, clock, random, upstream, onChange });
+    }
+  }
+
+  get clock() {
+    return this.settings.clock;
+  }
+
+  get random() {
+    return this.settings.random;
   }
 
   /** Counts the requests that are at a worker. */
   get inFlight(): number {
     return this.#calls.size;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
   }
 
   /** Counts the bodies of workers that could not be cancelled. */
@@ -58,25 +93,57 @@ export class Pipeline {
    * caller has gone, with the reason of the signal.
    */
   async handle(request: GatewayRequest): Promise<Answer> {
+    const { settings, meter } = this;
+    const log = new RequestLog({ request, settings, meter, onEnd: (outcome) => this.#ended(outcome) });
+    this.#underWay++;
     try {
-      return await this.#route(request);
+      return await this.#route(request, log);
     } catch (error) {
+      const isGone = request.signal?.aborted === true;
+      const { status = 500, code = undefined } = error instanceof KvrouteError ? error : {};
+      log.end(isGone ? { status: CLIENT_GONE, outcome: "aborted" } : { status, outcome: log.outcome, error: code });
       request.signal?.throwIfAborted();
       if (error instanceof KvrouteError) return errorAnswer(error, request.path);
       throw error;
     }
   }
 
+  /** Says where a request would go now, and why. Books nothing. */
+  async explain(request: GatewayRequest): Promise<RouteExplanation> {
+    const prepared = await this.#prepare(request);
+    return explain(this, prepared);
+  }
+
+  addWorker(options: WorkerOptions, place: string): void {
+    const worker = this.fleet.add(options, place);
+    this.#health?.add(worker.settings);
+    this.queue.wake();
+  }
+
   /** Removes a worker at once. */
   removeWorker(id: string): void {
     this.fleet.remove(id);
+    this.#health?.remove(id);
     this.#stored.removeWorker(id);
+    this.queue.wake(); // whoever waits for it alone is told
+  }
+
+  drain(id: string): FleetWorker {
+    const worker = this.fleet.drain(id);
+    this.queue.wake();
+    return worker;
+  }
+
+  /** Begins to ask the workers for their health, if that is wanted. */
+  watch(): void {
+    if (!this.#isClosed) this.#health?.start();
   }
 
   /** Takes no more requests. Resolves when those that there are have ended; the signal ends them at once. */
   async close(signal?: AbortSignal): Promise<void> {
     this.#isClosed = true;
-    if (this.#calls.size === 0) return;
+    this.#health?.close();
+    if (this.#underWay === 0) return;
     const idle = new Promise<void>((resolve) => {
       const before = this.#onIdle;
       this.#onIdle = () => {
@@ -85,7 +152,9 @@ export class Pipeline {
       };
     });
     const cut = () => {
-      for (const call of this.#calls) call.cut("failed", closed());
+      this.#cut = closed();
+      this.queue.close(this.#cut);
+      for (const call of this.#calls) call.cut("failed", this.#cut);
     };
     signal?.addEventListener("abort", cut);
     if (signal?.aborted) cut();
@@ -93,65 +162,73 @@ export class Pipeline {
     signal?.removeEventListener("abort", cut);
   }
 
-  async #route(request: GatewayRequest): Promise<Answer> {
-    const { method, path, bytes, signal } = request;
-    const { maxBodyBytes, clock, upstream } = this.#settings;
-    this.#checkOpen();
-    if (!path.startsWith("/v1/")) {
-      throw new GatewayError("KVROUTE_GATEWAY_PATH", `Expected a path that begins with /v1/, got ${path}.`);
-    }
-    checkSize(bytes?.length ?? 0, maxBodyBytes);
-    if (method === "GET" && path === "/v1/models") {
-      const workers = this.fleet.workers.filter(({ isDraining }) => !isDraining);
-      return listModels({
-        clock,
-        upstream,
-        signal,
-        targets: workers.map((worker) => targetOf(worker, request, this.#settings)),
-      });
-    }
-    const prepared = await prepare(request, this.#settings.blockBytes, this.#tenants);
-    signal?.throwIfAborted();
-    this.#checkOpen();
-    return this.#attempt(prepared);
+  keeperOf({ tenant, storedId }: Prepared): FleetWorker | undefined {
+    if (storedId === undefined) return undefined;
+    const keeper = this.#stored.find(tenant, storedId, this.clock.now())?.workerId;
+    const worker = keeper === undefined ? undefined : this.fleet.find(String(keeper));
+    return worker?.isDraining === true ? undefined : worker;
   }
 
-  /** Sends a request to the best worker there is, once. */
-  #attempt(prepared: Prepared): Promise<Answer> {
-    const constraints = this.#constraintsOf(prepared);
-    const { selectionId, worker } = this.service.selectAndReserve({ ...prepared.select, ...constraints });
-    const fleetWorker = this.fleet.get(String(worker.workerId));
-    const attempt = new Attempt({
-      settings: this.#settings,
-      rates: this.rates,
-      booking: new Booking(this.service, selectionId),
-      worker: fleetWorker,
-      prepared,
-      onStored: (id) => {
-        if (!this.fleet.has(fleetWorker)) return; // it was removed meanwhile: one of its id would be another
-        this.#stored.record(prepared.tenant, id, worker, this.#settings.clock.now());
-      },
-      onBegun: (call) => this.#calls.add(call),
-      onSettled: (call, outcome) => this.#settled(call, outcome),
-      onCancelFailed: () => {
-        this.#failedCancels++;
-      },
-    });
-    return attempt.send();
+  keep({ tenant }: Prepared, answerId: string, worker: FleetWorker, rank: WorkerWithDpRank): void {
+    if (!this.fleet.has(worker)) return; // it was removed meanwhile: one of its id would be another
+    this.#stored.record(tenant, answerId, rank, this.clock.now());
   }
 
-  #constraintsOf({ model, tenant, storedId }: Prepared): RoutingConstraints {
-    const allowedWorkerIds = this.fleet.candidates(model);
-    const keeper = storedId && this.#stored.find(tenant, storedId, this.#settings.clock.now())?.workerId;
-    if (keeper === undefined || keeper === "" || this.fleet.get(String(keeper)).isDraining) return { allowedWorkerIds };
-    if (allowedWorkerIds?.includes(String(keeper)) === false) throw new WorkersBusyError(1);
-    return { pinnedWorker: { workerId: keeper } };
+  begun(call: Call): void {
+    this.#calls.add(call);
+    if (this.#cut !== undefined) call.cut("failed", this.#cut);
   }
 
-  #settled(call: Call, outcome: Outcome): void {
+  settled(call: Call): void {
     this.#calls.delete(call);
-    this.outcomes[outcome]++;
-    if (this.#calls.size === 0) this.#onIdle?.();
+    this.queue.wake();
+  }
+
+  cancelFailed(): void {
+    this.#failedCancels++;
+  }
+
+  async #route(request: GatewayRequest, log: RequestLog): Promise<Answer> {
+    this.#checkOpen();
+    this.#health?.start();
+    checkPath(request.path);
+    if (request.method === "GET" && request.path === "/v1/models") {
+      const answer = await this.#models(request);
+      log.end({ status: answer.status, outcome: "completed" });
+      return answer;
+    }
+    const prepared = await this.#prepare(request);
+    log.model = prepared.model;
+    request.signal?.throwIfAborted();
+    this.#checkOpen();
+    return new Trip(this, prepared, log).send();
+  }
+
+  #prepare(request: GatewayRequest): Promise<Prepared> {
+    const { maxBodyBytes, blockBytes } = this.settings;
+    checkPath(request.path);
+    if ((request.bytes?.length ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes);
+    return prepare(request, blockBytes, this.#tenants);
+  }
+
+  #models(request: GatewayRequest): Promise<Answer> {
+    const { clock, upstream } = this.settings;
+    const workers = this.fleet.workers.filter(({ isDraining }) => !isDraining);
+    const targets = workers.map((worker) => targetOf(worker, request, this.settings));
+    return listModels({ clock, upstream, signal: request.signal, targets });
+  }
+
+  #ended(outcome: RequestRecord["outcome"]): void {
+    if (outcome !== "refused") this.outcomes[outcome]++;
+    this.#underWay--;
+    if (this.#underWay === 0) this.#onIdle?.();
+  }
+
+  #noteHealth(id: string, isHealthy: boolean): void {
+    const worker = this.fleet.find(id);
+    if (worker === undefined) return;
+    worker.isHealthy = isHealthy;
+    this.queue.wake();
   }
 
   #checkOpen(): void {
@@ -159,8 +236,9 @@ export class Pipeline {
   }
 }
 
-function checkSize(bytes: number, most: number): void {
-  if (bytes > most) throw tooLarge(most);
+function checkPath(path: string): void {
+  if (path.startsWith("/v1/")) return;
+  throw new GatewayError("KVROUTE_GATEWAY_PATH", `Expected a path that begins with /v1/, got ${path}.`);
 }
 
 /** The error of a body that is too long. */

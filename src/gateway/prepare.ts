@@ -3,7 +3,7 @@ import { SESSION_ID_LENGTH_MAX } from "../selection/sessions.js";
 import { type Dialect, dialectOf } from "./dialect.js";
 import { isObject, parseBody, parseText } from "./prompt/body.js";
 import { type PromptPath, promptKeyOf } from "./prompt.js";
-import { sessionOf } from "./session.js";
+import { type Session, sessionOf } from "./session.js";
 import type { Tenants } from "./tenants.js";
 import { BYTES_PER_TOKEN } from "./token-rates.js";
 import type { GatewayRequest } from "./types.js";
@@ -17,6 +17,7 @@ export interface Prepared {
   readonly tenant: string;
   /** The response that the request goes on from or is about: only the worker that keeps it can serve the request. */
   readonly storedId: string | undefined;
+  readonly session: Session | undefined;
   readonly select: SelectRequest;
 }
 
@@ -35,21 +36,22 @@ export async function prepare(request: GatewayRequest, blockBytes: number, tenan
   if (dialect === undefined) {
     const storedId = idOf(/^\/v1\/responses\/([^/]+)/.exec(path)?.[1]);
     const select = { sequenceHashes: [], islTokens: 1 };
-    return { request, dialect, model: "", promptBytes: 0, tenant, storedId, select };
+    return { request, dialect, model: "", promptBytes: 0, tenant, storedId, session: undefined, select };
   }
   const read = text === undefined || text.startsWith(BYTE_ORDER_MARK) ? parseBody(bytes) : parseText(text);
   const key = promptKeyOf(path as PromptPath, bytes, { blockBytes, tenant, parsed: read });
   const { model, promptBytes, sequenceHashes, fingerprint, parsed } = key;
+  const session = sessionOf(headers, parsed, fingerprint);
   const select = {
     sequenceHashes,
     islTokens: Math.max(1, Math.ceil(promptBytes / BYTES_PER_TOKEN)),
-    session: sessionOf(headers, parsed, fingerprint)?.id,
+    session: session?.id,
     tenant,
     affinityKey: fingerprint,
   };
   const isResponses = dialect === "responses" && isObject(parsed);
   const storedId = isResponses ? idOf(parsed["previous_response_id"]) : undefined;
-  return { request, dialect, model, promptBytes, tenant, storedId, select };
+  return { request, dialect, model, promptBytes, tenant, storedId, session, select };
 }
 
 /** Gives an id that can be remembered, `undefined` for anything else. */

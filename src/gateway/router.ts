@@ -1,46 +1,26 @@
 import { KvrouteError, OptionError } from "../errors.js";
-import type { SelectionStats } from "../selection/service.js";
+import type { SelectionService } from "../selection/service.js";
 import { errorAnswer } from "./envelope.js";
+import type { RouteExplanation } from "./explain.js";
 import { type RouterOptions, routerSettings, type WorkerOptions } from "./options.js";
 import { Pipeline } from "./pipeline.js";
-import type { GatewayRequest, OutcomeCounts } from "./types.js";
+import { CLIENT_GONE } from "./request-log.js";
+import { type RouterStats, statsOf } from "./stats.js";
+import type { Answer, GatewayRequest } from "./types.js";
+import { abortable } from "./wait.js";
 import { pathOf, requestOf, requestOfRequest, responseOf } from "./web.js";
 
-export type { RouterOptions, WorkerOptions } from "./options.js";
-export type { Outcome, OutcomeCounts } from "./types.js";
-
-/** The status of a request whose client has gone; it stays in logs. */
-const CLIENT_GONE = 499;
+export type { RouteCandidate, RouteExplanation } from "./explain.js";
+export type { RouterOptions, RouterWarning, WorkerOptions } from "./options.js";
+export type { Receipt } from "./receipt.js";
+export type { RequestRecord } from "./request-log.js";
+export type { RouterStats, RouterWorkerStats } from "./stats.js";
+export type { Answer, AnswerBody, GatewayRequest, Outcome, OutcomeCounts } from "./types.js";
+export type { Upstream, UpstreamRequest } from "./upstream.js";
 
 /** What of a server's context a router uses. */
 export interface HandlerContext {
   waitUntil(promise: Promise<unknown>): void;
-}
-
-/** How a worker stands. */
-export interface RouterWorkerStats {
-  readonly id: string;
-  readonly isDraining: boolean;
-  readonly inFlight: number;
-  readonly outcomes: OutcomeCounts;
-  /** Tokens of prompts that it has yet to compute, as they are booked. */
-  readonly activePrefillTokens: number;
-  /** Blocks that its requests have in use, as they are booked. */
-  readonly activeBlocks: number;
-}
-
-/** How a router stands. */
-export interface RouterStats {
-  /** Requests that are at a worker. */
-  readonly inFlight: number;
-  /** How those ended that were at a worker. */
-  readonly outcomes: OutcomeCounts;
-  /** Bodies of workers that could not be cancelled. */
-  readonly failedCancels: number;
-  readonly workers: readonly RouterWorkerStats[];
-  /** Bytes of prompt in a token, by model, as learnt from what engines count. */
-  readonly bytesPerToken: Readonly<Record<string, number>>;
-  readonly selection: SelectionStats;
 }
 
 /** Sends each request to the worker that is best for it. */
@@ -70,6 +50,19 @@ export interface Router {
   /** Takes no more requests. Resolves when those that there are have ended; the signal ends them at once. */
   close(options?: { readonly signal?: AbortSignal | undefined }): Promise<void>;
   stats(): RouterStats;
+  /**
+   * Answers a request in the form that servers have it in: what `handler` does, without the objects of the Web. Rejects
+   * where the caller has gone, with the reason of the signal.
+   */
+  readonly answer: (request: GatewayRequest) => Promise<Answer>;
+  /** Says where a request would go now, and why. Books nothing; a policy that takes turns takes one. */
+  explain(request: GatewayRequest): Promise<RouteExplanation>;
+  /** Begins to ask the workers for their health, if the options have it so, before the first request does. */
+  watch(): void;
+  /** Whether a request could be served now: the router is open, and some worker can have it, be it in its turn. */
+  readonly isReady: boolean;
+  /** What the router books its requests with. Who books here as well is reckoned with. */
+  readonly selection: SelectionService;
 }
 
 /**
@@ -82,7 +75,7 @@ export function createRouter(options: RouterOptions): Router {
   const settings = routerSettings(options);
   const pipeline = new Pipeline(settings);
   options.workers.forEach((worker, index) => {
-    pipeline.fleet.add(worker, `workers[${index}]`);
+    pipeline.addWorker(worker, `workers[${index}]`);
   });
   const { maxBodyBytes } = settings;
   const fetch = (input: Request | string | URL, init?: RequestInit) =>
@@ -90,11 +83,18 @@ export function createRouter(options: RouterOptions): Router {
   return {
     fetch: fetch as typeof globalThis.fetch,
     handler: (request, context) => handle(pipeline, request, context, maxBodyBytes),
-    addWorker: (worker) => pipeline.fleet.add(worker, "worker"),
+    addWorker: (worker) => pipeline.addWorker(worker, "worker"),
     removeWorker: (id) => pipeline.removeWorker(id),
-    drain: async (id, { signal } = {}) => abortable(pipeline.fleet.drain(id).idle(), signal),
+    drain: async (id, { signal } = {}) => abortable(pipeline.drain(id).idle(), signal),
     close: ({ signal } = {}) => pipeline.close(signal),
     stats: () => statsOf(pipeline),
+    answer: (request) => pipeline.handle(request),
+    explain: (request) => pipeline.explain(request),
+    watch: () => pipeline.watch(),
+    get isReady() {
+      return !pipeline.isClosed && pipeline.fleet.isReady(settings.clock.now());
+    },
+    selection: pipeline.service,
   };
 }
 
@@ -123,27 +123,4 @@ async function respond(pipeline: Pipeline, path: string, read: () => Promise<Gat
     throw error;
   }
   return responseOf(await pipeline.handle(request));
-}
-
-function statsOf({ inFlight, outcomes, failedCancels, fleet, rates, service }: Pipeline): RouterStats {
-  const loads = new Map(
-    service.loads().flatMap(({ loads }) => loads.map((load) => [String(load.worker.workerId), load] as const)),
-  );
-  const workers = fleet.workers.map(({ settings: { id }, isDraining, inFlight, outcomes }) => {
-    const { activePrefillTokens = 0, activeBlocks = 0 } = loads.get(id) ?? {};
-    return { id, isDraining, inFlight, outcomes: { ...outcomes }, activePrefillTokens, activeBlocks };
-  });
-  const bytesPerToken = rates.list();
-  return { inFlight, outcomes: { ...outcomes }, failedCancels, workers, bytesPerToken, selection: service.stats() };
-}
-
-/** Waits for a promise, or for the signal, with whose reason it rejects. */
-function abortable(promise: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-  if (signal === undefined) return promise;
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    if (signal.aborted) return abort();
-    signal.addEventListener("abort", abort);
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
-  });
 }

@@ -83,13 +83,13 @@ describe("a request goes", () => {
   });
 
   test("only to workers with room, and to none when all are full", async () => {
-    const stage = handStage({ workers: workers.map((worker) => ({ ...worker, maxInFlight: 1 })) });
+    const stage = handStage({ workers: workers.map((worker) => ({ ...worker, maxInFlight: 1 })), maxQueued: 0 });
     const open = [chat(LONG), chat(LONG)].map((request) => stage.router.fetch(CHAT_URL, request));
     const calls = [await stage.engine.call(0), await stage.engine.call(1)];
     expect(new Set(calls.map(({ url }) => url)).size).toBe(2);
     const refused = await stage.router.fetch(CHAT_URL, chat(LONG));
     expect(refused.status).toBe(429);
-    expect(await refused.json()).toMatchObject({ error: { code: "KVROUTE_WORKERS_BUSY" } });
+    expect(await refused.json()).toMatchObject({ error: { code: "KVROUTE_GATEWAY_QUEUE_FULL" } });
     for (const call of calls) call.begin("application/json").send("{}").end();
     for (const response of open) await (await response).text();
     await ask(stage, chat(LONG));
@@ -233,7 +233,7 @@ describe("a response that an engine keeps", () => {
   });
 
   test("is not asked for elsewhere while its worker is full", async () => {
-    const stage = handStage({ workers: workers.map((worker) => ({ ...worker, maxInFlight: 1 })) });
+    const stage = handStage({ workers: workers.map((worker) => ({ ...worker, maxInFlight: 1 })), maxQueued: 0 });
     const { url } = await ask(stage, request({}), { id: "resp_1" }, URL_OF);
     const busy = stage.router.fetch(URL_OF, request({ previous_response_id: "resp_1" }));
     const open = await stage.engine.call(1);

@@ -49,6 +49,12 @@ export class HandCall {
     return this;
   }
 
+  /** Answers with a response that is whole. */
+  respond(response: Response): this {
+    this.#resolve(response);
+    return this;
+  }
+
   send(...chunks: (string | Uint8Array)[]): this {
     for (const chunk of chunks) this.#controller?.enqueue(typeof chunk === "string" ? encoder.encode(chunk) : chunk);
     return this;
@@ -95,6 +101,7 @@ export function handStage(options: Partial<RouterOptions> = {}): { engine: HandE
   const router = createRouter({
     workers: [{ id: "a", url: "http://a" }],
     fetch: engine.fetch,
+    retry: false, // one call a request, where a test is not about more
     clock: new VirtualClock(), // stands still: no speed is learnt from how long a test takes
     ...options,
   });

@@ -24,6 +24,7 @@ export function selectionOf(request: SelectRequest, decision: Decision, busy: Bu
     effectivePrefillTokens,
     potentialDecodeBlocks,
     decodeBusy: decodeBusyOf(row, potentialDecodeBlocks, busy),
+    home: decision.home,
     decision: decision.decision,
     explanation: decision.explanation,
   };

@@ -19,6 +19,7 @@ export interface Decision {
   readonly blockSize: number;
   readonly overlapBlocks: number;
   readonly potentialDecodeBlocks: number;
+  readonly home: WorkerWithDpRank | undefined;
   readonly decision: SessionDecision | undefined;
   readonly explanation: Explanation | undefined;
 }
@@ -65,6 +66,7 @@ export class Decider {
       blockSize,
       overlapBlocks: row.overlapBlocks,
       potentialDecodeBlocks: potentialBlocksOf(row, prompt),
+      home: routing.home,
       decision: decisionOf(routing, row, eligible),
       explanation: explain ? this.#explanation(choice, eligible, context) : undefined,
     };

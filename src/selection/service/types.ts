@@ -83,6 +83,8 @@ export interface Selection {
   readonly potentialDecodeBlocks: number;
   /** Whether that is more than its threshold; `undefined` where threshold or cache size are not known. */
   readonly decodeBusy?: boolean | undefined;
+  /** The worker that served the session last, `undefined` where none is known. */
+  readonly home?: WorkerWithDpRank | undefined;
   /** What became of the session's worker; `undefined` without a session. */
   readonly decision?: SessionDecision | undefined;
   readonly explanation?: Explanation | undefined;

@@ -1,0 +1,31 @@
+import type { Clock } from "../clock.js";
+import type { WorkerWithDpRank } from "../core/keys.js";
+import type { SelectionService } from "../selection/service.js";
+import type { AdmissionQueue } from "./admission.js";
+import type { Call } from "./call.js";
+import type { Fleet, FleetWorker } from "./fleet.js";
+import type { GatewayMetrics } from "./metrics.js";
+import type { RouterSettings } from "./options.js";
+import type { PredictionTracker } from "./prediction.js";
+import type { Prepared } from "./prepare.js";
+import type { TokenRates } from "./token-rates.js";
+
+/** What the requests of a router have in common. */
+export interface Station {
+  readonly settings: RouterSettings;
+  readonly clock: Clock;
+  random(): number;
+  readonly service: SelectionService;
+  readonly fleet: Fleet;
+  readonly queue: AdmissionQueue;
+  readonly rates: TokenRates;
+  readonly meter: GatewayMetrics;
+  readonly prediction: PredictionTracker;
+  /** The worker that alone can serve a request, since it keeps what the request goes on from. */
+  keeperOf(prepared: Prepared): FleetWorker | undefined;
+  /** Remembers which worker keeps an answer. */
+  keep(prepared: Prepared, answerId: string, worker: FleetWorker, rank: WorkerWithDpRank): void;
+  begun(call: Call): void;
+  settled(call: Call): void;
+  cancelFailed(): void;
+}

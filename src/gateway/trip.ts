@@ -1,0 +1,144 @@
+import { Attempt } from "./attempt.js";
+import type { FleetWorker, Wanted } from "./fleet.js";
+import type { Prepared } from "./prepare.js";
+import { decisionOf, modelTokens, type Receipt, stamp } from "./receipt.js";
+import type { RequestLog } from "./request-log.js";
+import { type RetryReason, retryDelayMs, type Verdict } from "./retry.js";
+import type { Station } from "./station.js";
+import type { Answer } from "./types.js";
+import { sleep } from "./wait.js";
+
+/** An attempt that is to be followed by another one. */
+interface Retry {
+  readonly reason: RetryReason;
+  /** How long to wait before: 0 where another worker can have the request. */
+  readonly pauseMs: number;
+}
+
+/** One request on its way to an answer: at one worker, or, until one answers it, at one after the other. */
+export class Trip {
+  readonly #station: Station;
+  readonly #prepared: Prepared;
+  readonly #log: RequestLog;
+  /** Workers that have failed it since all had a chance. */
+  readonly #tried = new Set<FleetWorker>();
+  #attempts = 0;
+  /** Time in the queue. */
+  #queuedMs = 0;
+  /** Time with workers that did not answer, and between tries. */
+  #triedMs = 0;
+  #receipt: Receipt | undefined;
+  #retry: Retry | undefined;
+
+  constructor(station: Station, prepared: Prepared, log: RequestLog) {
+    this.#station = station;
+    this.#prepared = prepared;
+    this.#log = log;
+  }
+
+  /**
+   * Gives the answer of a worker, whatever its status, as soon as it has begun.
+   *
+   * @throws {UpstreamError} if no worker answered
+   * @throws {GatewayError} `KVROUTE_GATEWAY_MODEL`, {NoWorkerError} `KVROUTE_NO_WORKER`, {QueueError} if none may have it
+   */
+  async send(): Promise<Answer> {
+    const { clock, meter, settings } = this.#station;
+    const { signal } = this.#prepared.request;
+    for (;;) {
+      const attempt = await this.#admitted();
+      const sentAtMs = clock.now();
+      const answer = await attempt.send((verdict) => this.#isToBeRetried(attempt.worker, verdict));
+      if (answer !== undefined) {
+        if (settings.receipts) stamp(answer.headers, this.#receipt as Receipt);
+        return answer;
+      }
+      const { reason, pauseMs } = this.#retry as Retry;
+      meter.retried(reason);
+      if (pauseMs > 0) await sleep(clock, pauseMs, signal);
+      this.#triedMs += clock.now() - sentAtMs;
+    }
+  }
+
+  /** Waits until a worker can have the request, and books it there. */
+  async #admitted(): Promise<Attempt> {
+    const { queue, clock, meter } = this.#station;
+    const sinceMs = clock.now();
+    const before = this.#queuedMs;
+    let isQueued = false;
+    const begin = () => {
+      if (isQueued) this.#queuedMs = before + clock.now() - sinceMs;
+      return this.#begin();
+    };
+    const entered = queue.enter(begin, this.#prepared.request.signal, this.#group());
+    if (entered instanceof Attempt) return entered;
+    isQueued = true;
+    const attempt = await entered;
+    meter.queued((this.#queuedMs - before) / 1000);
+    return attempt;
+  }
+
+  /** Names the requests that can go to the same workers: when one of them has to wait, all have to. */
+  #group(): string | undefined {
+    if (this.#tried.size > 0) return undefined; // its own
+    const { settings: { id } = { id: "" } } = this.#station.keeperOf(this.#prepared) ?? {};
+    return JSON.stringify([this.#prepared.model, id]);
+  }
+
+  /** Books the request on the best worker there is; gives `undefined` while all that could have it are busy. */
+  #begin(): Attempt | undefined {
+    const { service, settings, fleet, rates } = this.#station;
+    const { select, model, request } = this.#prepared;
+    request.signal?.throwIfAborted();
+    const wanted = this.#wanted();
+    if (this.#tried.size > 0 && !fleet.isAnyoneLeft(wanted)) this.#tried.clear(); // they have gone since
+    const allowedWorkerIds = fleet.candidates(wanted);
+    if (allowedWorkerIds === "busy") return undefined;
+    const explain = settings.onDecision !== undefined;
+    const selection = service.selectAndReserve({ ...select, allowedWorkerIds, explain });
+    const worker = fleet.get(String(selection.worker.workerId));
+    const bytesPerToken = rates.get(model);
+    const predictedTokens = modelTokens(selection.cachedTokens, bytesPerToken);
+    const [station, prepared, log] = [this.#station, this.#prepared, this.#log];
+    const attempt = new Attempt({ station, prepared, worker, selection, predictedTokens, log });
+    this.#attempts++;
+    this.#tell({
+      worker: worker.settings.id,
+      decision: decisionOf(selection, fleet),
+      model,
+      promptTokens: modelTokens(selection.islTokens, bytesPerToken),
+      predictedCachedTokens: predictedTokens,
+      attempt: this.#attempts,
+      queuedMs: this.#queuedMs,
+      routingMs: Math.max(0, this.#log.elapsedMs - this.#queuedMs - this.#triedMs),
+      explanation: selection.explanation,
+    });
+    return attempt;
+  }
+
+  #wanted(): Wanted {
+    const { clock } = this.#station;
+    const keeper = this.#station.keeperOf(this.#prepared);
+    return { model: this.#prepared.model, keeper, nowMs: clock.now(), tried: this.#tried };
+  }
+
+  #tell(receipt: Receipt): void {
+    const { meter, settings } = this.#station;
+    this.#receipt = receipt;
+    this.#log.routed(receipt);
+    meter.routed(receipt.routingMs / 1000);
+    if (receipt.decision !== undefined) meter.decided(receipt.decision);
+    settings.tell("onDecision", receipt);
+  }
+
+  #isToBeRetried(worker: FleetWorker, verdict: Verdict): boolean {
+    const { settings, fleet, random } = this.#station;
+    if (settings.retry === undefined || verdict.retry === undefined) return false;
+    this.#tried.add(worker);
+    const position = { attempt: this.#attempts, verdict, hasOther: fleet.isAnyoneLeft(this.#wanted()) };
+    const pauseMs = retryDelayMs(settings.retry, position, random);
+    if (pauseMs === undefined) return false;
+    this.#retry = { reason: verdict.retry, pauseMs };
+    return true;
+  }
+}

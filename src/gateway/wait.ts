@@ -1,0 +1,27 @@
+import type { Clock } from "../clock.js";
+
+/** Waits for a time, or for the signal, with whose reason it rejects. */
+export function sleep(clock: Clock, ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const end = (settle: () => void) => {
+      clock.clearTimeout(timer);
+      signal?.removeEventListener("abort", abort);
+      settle();
+    };
+    const abort = () => end(() => reject(signal?.reason));
+    const timer = clock.setTimeout(() => end(resolve), ms);
+    signal?.addEventListener("abort", abort);
+    if (signal?.aborted) abort();
+  });
+}
+
+/** Waits for a promise, or for the signal, with whose reason it rejects. */
+export function abortable(promise: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+  if (signal === undefined) return promise;
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    if (signal.aborted) return abort();
+    signal.addEventListener("abort", abort);
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+}
