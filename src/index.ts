@@ -42,6 +42,8 @@ export {
   NotReferencedError,
   NoWorkerError,
   OptionError,
+  QueueError,
+  type QueueErrorCode,
   ReferencesExhaustedError,
   ReservationClosedError,
   ReservationExhaustedError,
@@ -56,15 +58,29 @@ export {
   WorkersBusyError,
   WorkersExhaustedError,
 } from "./errors.js";
+export type { BreakerOptions } from "./gateway/breaker.js";
+export { HeaderList } from "./gateway/header-list.js";
+export type { HealthOptions } from "./gateway/health.js";
+export type { RetryOptions } from "./gateway/retry.js";
 export {
+  type Answer,
+  type AnswerBody,
   createRouter,
+  type GatewayRequest,
   type HandlerContext,
   type Outcome,
   type OutcomeCounts,
+  type Receipt,
+  type RequestRecord,
+  type RouteCandidate,
+  type RouteExplanation,
   type Router,
   type RouterOptions,
   type RouterStats,
+  type RouterWarning,
   type RouterWorkerStats,
+  type Upstream,
+  type UpstreamRequest,
   type WorkerOptions,
 } from "./gateway/router.js";
 export {
