@@ -116,9 +116,11 @@ export class AdmissionQueue {
     if (this.#closedWith !== undefined) throw this.#closedWith.error;
     signal?.throwIfAborted();
     const entry = new Entry(attempt, signal, group);
-    this.#entries.add(entry);
-    this.#groups.set(entry.group, (this.#groups.get(entry.group) ?? 0) + 1);
-    this.wake(); // those who stand before it first
+    if (this.#entries.size === 0 && !this.#isAwake) this.#goAlone(entry);
+    else {
+      this.#add(entry);
+      this.wake(); // those who stand before it first
+    }
     if (entry.ending === undefined && signal?.aborted) this.#end(entry, "cancelled", signal.reason);
     if (entry.ending === undefined && this.#entries.size > this.#maxQueued) this.#end(entry, "refused", this.#full());
     if (entry.ending === undefined) return this.#hold(entry) as Promise<T>;
@@ -146,6 +148,22 @@ export class AdmissionQueue {
   close(error: unknown): void {
     this.#closedWith ??= { error };
     for (const entry of this.#entries) this.#end(entry, "failed", error);
+  }
+
+  #add(entry: Entry): void {
+    this.#entries.add(entry);
+    this.#groups.set(entry.group, (this.#groups.get(entry.group) ?? 0) + 1);
+  }
+
+  /** Lets an entry go before which nobody stands, as most do: it is added only if it cannot. */
+  #goAlone(entry: Entry): void {
+    this.#isAwake = true;
+    this.#isWoken = false;
+    this.#try(entry);
+    this.#isAwake = false;
+    if (entry.ending === undefined) this.#add(entry);
+    if (this.#closedWith !== undefined) this.close(this.#closedWith.error); // it was closed meanwhile
+    if (this.#isWoken) this.wake();
   }
 
   /** Asks those who wait, once each. Returns whether any of them went. */
@@ -186,15 +204,19 @@ export class AdmissionQueue {
   #end(entry: Entry, ending: Ending, outcome: unknown): void {
     entry.end(ending, outcome);
     if (entry === this.#trying) return;
-    this.#entries.delete(entry);
-    const others = (this.#groups.get(entry.group) as number) - 1;
-    if (others > 0) this.#groups.set(entry.group, others);
-    else {
-      this.#groups.delete(entry.group);
-      this.#stuck.delete(entry.group);
-    }
+    if (this.#entries.delete(entry)) this.#leaveGroup(entry);
     this.#ended[ending]++;
     entry.onEnd?.();
+  }
+
+  #leaveGroup({ group }: Entry): void {
+    const others = (this.#groups.get(group) as number) - 1;
+    if (others > 0) {
+      this.#groups.set(group, others);
+      return;
+    }
+    this.#groups.delete(group);
+    this.#stuck.delete(group);
   }
 
   #hold(entry: Entry): Promise<unknown> {

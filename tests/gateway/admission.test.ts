@@ -257,9 +257,47 @@ describe("an attempt", () => {
       queue.wake();
       return undefined;
     }) as Promise<string>;
-    expect(asked).toBe(IDLE_PASSES_MAX);
+    expect(asked).toBe(1 + IDLE_PASSES_MAX); // when it came, and by the wake of its own
+    queue.wake();
+    expect(asked).toBe(1 + 2 * IDLE_PASSES_MAX);
     waiting.catch(() => {});
     queue.close("over");
+  });
+
+  test("that frees a worker although it cannot say so itself is asked once more", () => {
+    const stage = new Stage();
+    let asked = 0;
+    const attempt = () => {
+      if (asked++ === 0) stage.free();
+      else return stage.attempt("first")();
+      return undefined;
+    };
+    expect(stage.queue.enter(attempt)).toBe("first");
+    expect([asked, stage.clock.pending]).toEqual([2, 0]);
+  });
+
+  test("that is made in vain is made once", () => {
+    const { queue } = new Stage();
+    let asked = 0;
+    const waiting = queue.enter((): string | undefined => {
+      asked++;
+      return undefined;
+    }) as Promise<string>;
+    expect(asked).toBe(1);
+    waiting.catch(() => {});
+    queue.close("over");
+  });
+
+  test("before which nobody stands, and that enters another request, has it asked behind itself", async () => {
+    const stage = new Stage();
+    let inner: string | Promise<string> | undefined;
+    const outer = stage.queue.enter(() => {
+      inner = stage.enter("inner");
+      stage.slots = 1;
+      return "outer";
+    });
+    expect([outer, await inner]).toEqual(["outer", "inner"]);
+    expect([stage.queue.stats.waiting, stage.clock.pending]).toEqual([0, 0]);
   });
 
   test("that enters another request has it asked in the same go", async () => {
@@ -292,6 +330,13 @@ describe("closing", () => {
     }
     expect(failing(() => stage.enter("third"))).toBe(error);
     expect([stage.queue.stats.failed, stage.clock.pending, counted.listeners]).toEqual([2, 0, 0]);
+  });
+
+  test("by an attempt before which nobody stands ends that one too", () => {
+    const { queue, clock } = new Stage();
+    const attempt = () => queue.close("over") as undefined;
+    expect(failing(() => queue.enter(attempt))).toBe("over");
+    expect([queue.stats.waiting, queue.stats.failed, clock.pending]).toEqual([0, 1, 0]);
   });
 
   test("by an attempt ends that one behind it", async () => {
