@@ -8,6 +8,7 @@ const encoder = /* @__PURE__ */ new TextEncoder();
 /** The types of errors in Anthropic's protocol, by status. */
 const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
   400: "invalid_request_error",
+  401: "authentication_error",
   404: "not_found_error",
   413: "request_too_large",
   429: "rate_limit_error",

@@ -32,7 +32,7 @@ const NO_BYTES = new Uint8Array(0);
 export async function prepare(request: GatewayRequest, blockBytes: number, tenants: Tenants): Promise<Prepared> {
   const { method, path, headers, bytes = NO_BYTES, text } = request;
   const dialect = dialectOf(method, path);
-  const tenant = await tenants.of(headers);
+  const tenant = request.tenant ?? (await tenants.of(headers));
   if (dialect === undefined) {
     const storedId = idOf(/^\/v1\/responses\/([^/]+)/.exec(path)?.[1]);
     const select = { sequenceHashes: [], islTokens: 1 };

@@ -35,9 +35,10 @@ export interface AnswerReader {
   farewell(error: KvrouteError): Uint8Array | undefined;
 }
 
-/** Makes the reader for an answer, by the protocol of its request. Errors and what is of no known protocol pass unread. */
+/** Makes the reader for an answer, by the protocol of its request. Errors pass unread, and what is encoded or of no known protocol. */
 export function readerOf(dialect: Dialect | undefined, status: number, headers: HeaderReader): AnswerReader {
-  if (dialect === undefined || status >= 400) return new BlindReader();
+  const encoding = headers.get("content-encoding") ?? "identity";
+  if (dialect === undefined || status >= 400 || encoding !== "identity") return new BlindReader();
   return isEventStream(headers) ? new StreamReader(dialect) : new JsonReader(dialect);
 }
 

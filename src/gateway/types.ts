@@ -12,6 +12,8 @@ export interface GatewayRequest {
   readonly bytes?: Uint8Array | undefined;
   /** The same body, where the caller gave it as a text: decoding takes as long as parsing. */
   readonly text?: string | undefined;
+  /** Names the tenant where the server knows it. Default: the credentials in the headers do. */
+  readonly tenant?: string | undefined;
   /** Aborts when the caller has gone. */
   readonly signal?: AbortSignal | undefined;
   /** Keeps the runtime awake until a promise settles, where a runtime has to be asked. */

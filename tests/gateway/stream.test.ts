@@ -271,3 +271,12 @@ describe("the boundary of events", () => {
     );
   });
 });
+
+test("an answer that is encoded passes unread", () => {
+  const encoded = new Headers({ "content-type": "text/event-stream", "content-encoding": "br" });
+  const reader = readerOf("chat", 200, encoded);
+  expect(reader.push(Uint8Array.of(1, 2))).toEqual(Uint8Array.of(1, 2));
+  expect(reader.end().isWhole).toBe(true);
+  const plain = new Headers({ "content-type": "application/json", "content-encoding": "identity" });
+  expect(readerOf("chat", 200, plain).end().isWhole).toBe(false);
+});

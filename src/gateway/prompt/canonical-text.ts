@@ -46,6 +46,7 @@ const NO_TOKEN = 0xffff_ffff;
 const SHORT_MAX = 24;
 /** Takes a block of the largest size, and what is added at once behind it. */
 const PIECE_BYTES = 65_536;
+const PIECE_BYTES_MIN = 2_048;
 /** Units of a text that are hashed at once: in UTF-8 they fit the window of the hasher. */
 const HASHED_AT_ONCE = 8_192;
 
@@ -57,6 +58,8 @@ export interface CanonicalTextOptions {
   readonly root: bigint;
   /** What comes behind so many bytes is dropped. */
   readonly maxBytes: number;
+  /** How long the text will be, about: memory that is new costs more than the hashing of a short one. */
+  readonly expectedBytes?: number | undefined;
 }
 
 /**
@@ -65,7 +68,7 @@ export interface CanonicalTextOptions {
  */
 export class CanonicalText {
   readonly #options: CanonicalTextOptions;
-  readonly #piece = new Uint8Array(PIECE_BYTES);
+  #piece: Uint8Array;
   /** Bytes of the piece that are written; the hashed ones are gone. */
   #filled = 0;
   #hashedBytes = 0;
@@ -75,7 +78,9 @@ export class CanonicalText {
 
   constructor(options: CanonicalTextOptions) {
     this.#options = options;
-    this.#last = options.root;
+    const { expectedBytes = PIECE_BYTES, root } = options;
+    this.#piece = new Uint8Array(Math.min(PIECE_BYTES, Math.max(PIECE_BYTES_MIN, expectedBytes)));
+    this.#last = root;
   }
 
   get length(): number {
@@ -116,7 +121,7 @@ export class CanonicalText {
       const { read, written } = encoder.encodeInto(rest, this.#piece.subarray(this.#filled));
       this.#filled += written;
       rest = rest.slice(read);
-      if (rest.length > 0) this.#hashPiece();
+      if (rest.length > 0) this.#makeFree(1);
     }
   }
 
@@ -131,7 +136,7 @@ export class CanonicalText {
   tokens(tokens: readonly number[]): void {
     this.mark(Mark.tokens);
     for (let at = 0; at < tokens.length && this.#makeRoom(TOKEN_BYTES); ) {
-      const room = Math.floor((PIECE_BYTES - this.#filled) / TOKEN_BYTES);
+      const room = Math.floor((this.#piece.length - this.#filled) / TOKEN_BYTES);
       const end = Math.min(tokens.length, at + room);
       this.#words(tokens, at, end);
       at = end;
@@ -170,8 +175,20 @@ export class CanonicalText {
   /** Makes room for so many bytes, fewer than a piece has behind a block. Returns false if the limit is reached. */
   #makeRoom(bytes: number): boolean {
     if (this.isFull) return false;
-    if (this.#filled + bytes > PIECE_BYTES) this.#hashPiece();
+    if (this.#filled + bytes > this.#piece.length) this.#makeFree(bytes);
     return true;
+  }
+
+  /** Makes the piece larger, or, where it is as large as it gets, hashes what stands in it. */
+  #makeFree(bytes: number): void {
+    const { length } = this.#piece;
+    if (length === PIECE_BYTES) {
+      this.#hashPiece();
+      return;
+    }
+    const larger = new Uint8Array(Math.min(PIECE_BYTES, Math.max(2 * length, this.#filled + bytes)));
+    larger.set(this.#piece.subarray(0, this.#filled));
+    this.#piece = larger;
   }
 
   /** Hashes the full blocks of the piece and moves what is left to its front. */
