@@ -233,6 +233,26 @@ describe("an attempt", () => {
     await expect(second).rejects.toBe("over");
   });
 
+  test("that makes one leave that was asked before keeps nobody behind it from being asked", async () => {
+    const stage = new Stage();
+    const { controller, signal } = new CountedSignal();
+    const first = stage.queue.enter((): string | undefined => undefined, signal) as Promise<string>;
+    let isTurn = false;
+    const second = stage.queue.enter((): string | undefined => {
+      if (isTurn) controller.abort("gone");
+      return undefined;
+    }) as Promise<string>;
+    const third = stage.enter("third");
+    isTurn = true;
+    stage.slots = 1;
+    stage.queue.wake();
+    await expect(first).rejects.toBe("gone");
+    expect(stage.order).toEqual(["third"]);
+    expect(await third).toBe("third");
+    stage.queue.close("over");
+    await expect(second).rejects.toBe("over");
+  });
+
   test("that settles at once wakes the queue hundreds of times without going deeper", async () => {
     const { queue } = new Stage({ maxQueued: 5_000 });
     let slots = 0;
