@@ -4,11 +4,11 @@ import type { Browser } from "playwright-core";
 import { build } from "vite";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { expectPassed } from "../runtimes/outcome.js";
-import { hasChromium, launch } from "./chromium.js";
+import { hasChromium, launch, warnOfNoChromium } from "./chromium.js";
 import { type PageServer, servePages } from "./server.js";
 
 const project = inject("project");
-if (!hasChromium) console.warn("SKIPPED: there is no Chromium here, so no browser runs the portable suite.");
+warnOfNoChromium();
 
 const INLINE = "base64, compiled at first use";
 const page = (script: string, map?: object) => {

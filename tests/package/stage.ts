@@ -1,11 +1,11 @@
-import { execFileSync, type SpawnSyncReturns } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { TestProject } from "vitest/node";
 import { bundlePortable } from "./bundle.js";
-import { fetchBinaries } from "./fetch-binaries.js";
+import { type Binaries, fetchBinaries } from "./fetch-binaries.js";
+import { npm } from "./npm.js";
 import { writeRuntimeTable } from "./runtime-table.js";
 
 // Sets the stage for all tests of the packed package: packs it, installs it in a project outside the repository, and
@@ -16,8 +16,7 @@ declare module "vitest" {
     /** The project that has installed the packed package. */
     readonly project: string;
     readonly tarball: string;
-    /** Where other runtimes' binaries are, or why there are none. */
-    readonly binaries: { readonly folder: string } | { readonly missing: string };
+    readonly binaries: Binaries;
   }
 }
 
@@ -45,18 +44,6 @@ export default async function setup({ provide }: TestProject): Promise<() => voi
 function pack(folder: string): string {
   const listed = JSON.parse(npm(root, "pack", "--ignore-scripts", "--json", "--pack-destination", folder));
   return listed[0].filename;
-}
-
-/** Runs the npm of the machine in a folder: a dev dependency brings an old one along, which npx puts first. */
-export function npm(cwd: string, ...args: string[]): string {
-  const path = (process.env["PATH"] ?? "").split(":").filter((part) => !part.includes("node_modules"));
-  const env = { PATH: path.join(":"), HOME: process.env["HOME"], CI: process.env["CI"] };
-  try {
-    return execFileSync("npm", args, { cwd, env, encoding: "utf8", stdio: "pipe", timeout: 600_000 });
-  } catch (error) {
-    const { stdout, stderr } = error as SpawnSyncReturns<string>;
-    throw new Error(`npm ${args.join(" ")} failed in ${cwd}:\n${stdout}${stderr}`, { cause: error });
-  }
 }
 
 /** Reads a file of the repository. */

@@ -2,18 +2,10 @@ import { join } from "node:path";
 import { describe, expect, inject, test } from "vitest";
 import { ROWS } from "../package/runtime-table.js";
 import { expectPassed, run } from "./outcome.js";
+import { PROGRAMS } from "./programs.js";
 
 const project = inject("project");
 const binaries = inject("binaries");
-
-/** Where a runtime's program lies, in the folder of the fetched ones. */
-const PROGRAMS = {
-  "Node 22": "node-22/bin/node",
-  "Node 24": "node-24/bin/node",
-  "Node 26": "node-26/bin/node",
-  Deno: "@deno/linux-x64-glibc/deno",
-  Bun: "@oven/bun-linux-x64/bin/bun",
-};
 
 const program = (name: keyof typeof PROGRAMS) =>
   "folder" in binaries ? join(binaries.folder, "node_modules", PROGRAMS[name]) : "";

@@ -7,6 +7,7 @@ import { beforeAll, describe, expect, inject, test } from "vitest";
 import { bundle } from "./bundle.js";
 import { handOver, platformModule } from "./edge.js";
 import { collect } from "./outcome.js";
+import { PROGRAMS } from "./programs.js";
 import { serve } from "./workerd.js";
 
 const project = inject("project");
@@ -95,11 +96,11 @@ describe("the examples of servers", () => {
   test.skipIf(modules === null)("deno serves the API, and needs no more than its header says", async () => {
     const allowed = ["--allow-net", "--allow-env=KVROUTE_CONTROL_TOKEN,PORT"];
     const args = ["run", "--no-prompt", "--no-remote", "--node-modules-dir=manual", ...allowed, "main.js"];
-    await serves("deno", join(modules ?? "", "@deno/linux-x64-glibc/deno"), args);
+    await serves("deno", join(modules ?? "", PROGRAMS.Deno), args);
   });
 
   test.skipIf(modules === null)("bun serves the API", () =>
-    serves("bun", join(modules ?? "", "@oven/bun-linux-x64/bin/bun"), ["main.js"]),
+    serves("bun", join(modules ?? "", PROGRAMS.Bun), ["main.js"]),
   );
 
   test.skipIf(modules === null)(
@@ -107,7 +108,7 @@ describe("the examples of servers", () => {
     async () => {
       const workerd = await serve("example", {
         project,
-        binary: join(modules ?? "", "@cloudflare/workerd-linux-64/bin/workerd"),
+        binary: join(modules ?? "", PROGRAMS["Cloudflare workerd"]),
         code: await bundle(join(examples, "cloudflare-worker/worker.js"), "workerd"),
         objects: { SELECTION: "Selection" },
         texts: { KVROUTE_CONTROL_TOKEN: TOKEN },

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { bundle } from "./bundle.js";
 import { expectPassed } from "./outcome.js";
+import { PROGRAMS } from "./programs.js";
 import { serve, type Workerd } from "./workerd.js";
 
 const project = inject("project");
@@ -10,7 +11,7 @@ const binaries = inject("binaries");
 const modules = "folder" in binaries ? join(binaries.folder, "node_modules") : null;
 
 describe.skipIf(modules === null)("the packed package in workerd", () => {
-  const binary = join(modules ?? "", "@cloudflare/workerd-linux-64/bin/workerd");
+  const binary = join(modules ?? "", PROGRAMS["Cloudflare workerd"]);
   const running: Workerd[] = [];
   let code: string;
 
