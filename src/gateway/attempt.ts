@@ -131,7 +131,10 @@ export class Attempt {
     call.begun();
     const isError = status >= 400;
     // Others may have the worker again: they need not wait for the end of a long answer.
-    if (!isError && this.#permit?.isProbe) this.#permit.success(station.clock.now());
+    if (!isError && this.#permit?.isProbe) {
+      this.#permit.success(station.clock.now());
+      station.queue.wake();
+    }
     const isStream = isEventStream(headers);
     if (!isStream && !isError) this.#endPrefill();
     if (body === undefined) {
