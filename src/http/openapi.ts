@@ -4,9 +4,16 @@ import { errorAnswer } from "./schemas/answers.js";
 
 type Json = Record<string, unknown>;
 
-const DESCRIPTION = `Chooses and books workers by KV cache and load, with the names of NVIDIA Dynamo's selection service.
+/** What a document says of its API besides the operations. */
+export interface ApiDescription {
+  readonly title: string;
+  readonly version: string;
+  readonly description: string;
+  /** Paths that are served without being operations, as the document has them. */
+  readonly paths?: Readonly<Record<string, Json>> | undefined;
+}
 
-Integers of the formats int64 and uint64 are whole numbers of up to 64 bits: a reader that makes doubles of them loses \
+const NUMBERS = `Integers of the formats int64 and uint64 are whole numbers of up to 64 bits: a reader that makes doubles of them loses \
 digits of hashes and of large worker ids. Hashes are unsigned numbers of 64 bits whose bits are written as a signed one. \
 A field that may be absent may be null as well.`;
 
@@ -24,14 +31,15 @@ const STATUS_TEXTS: Readonly<Record<number, string>> = {
 };
 
 /** Makes the OpenAPI 3.1 document of operations, from the schemas that check their requests. */
-export function openApiOf(operations: readonly Operation[], version: string): Json {
-  const paths: Record<string, Json> = {};
+export function openApiOf(operations: readonly Operation[], about: ApiDescription): Json {
+  const { title, version, description } = about;
+  const paths: Record<string, Json> = { ...about.paths };
   for (const operation of operations) {
     paths[operation.path] = { ...paths[operation.path], [operation.method.toLowerCase()]: operationOf(operation) };
   }
   return {
     openapi: "3.1.0",
-    info: { title: "kvroute selection API", version, description: DESCRIPTION },
+    info: { title, version, description: `${description}\n\n${NUMBERS}` },
     paths,
     components: {
       schemas: { Error: schemaOf(errorAnswer, "output") },

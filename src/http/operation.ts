@@ -1,10 +1,13 @@
 import type * as z from "zod";
 import type { SelectionService } from "../selection/service.js";
 import type { Answer } from "./answer.js";
+import type { WorkerRegistry } from "./registry.js";
 
 /** What an operation is given: all of it was checked. */
 export interface Call<Body> {
   readonly service: SelectionService;
+  /** Who changes workers. */
+  readonly workers: WorkerRegistry;
   readonly body: Body;
   /** What stands in the path in the place of `{…}`, decoded; empty where nothing does. */
   readonly segment: string;
@@ -18,7 +21,7 @@ export interface Operation {
   /** With at most one segment in braces. */
   readonly path: string;
   readonly summary: string;
-  /** Whether it changes workers, which takes the control token. */
+  /** Whether it takes the control token. */
   readonly isControl: boolean;
   readonly body: z.ZodType | undefined;
   /** Whether a body of no bytes is the same as `{}`. */
@@ -29,7 +32,7 @@ export interface Operation {
   readonly answers: Readonly<Record<number, z.ZodType>>;
   /** Statuses of errors that it has beside those of every operation. */
   readonly errors: readonly number[];
-  readonly run: (call: Call<unknown>) => Answer;
+  readonly run: (call: Call<unknown>) => Answer | Promise<Answer>;
 }
 
 type Described = "id" | "method" | "path" | "summary" | "answers";
@@ -37,7 +40,7 @@ type Described = "id" | "method" | "path" | "summary" | "answers";
 type OperationOptions<Body extends z.ZodType> = Pick<Operation, Described> &
   Partial<Pick<Operation, "isControl" | "isBodyOptional" | "query" | "errors">> & {
     readonly body?: Body;
-    readonly run: (call: Call<z.output<Body>>) => Answer;
+    readonly run: (call: Call<z.output<Body>>) => Answer | Promise<Answer>;
   };
 
 /** Describes an operation whose body is as its schema says. */

@@ -19,8 +19,8 @@ export const workerOperations = [
     body: workerBody,
     answers: { 201: workerAnswer },
     errors: [429],
-    run: ({ service, body }) => {
-      const record = service.workers.add({ workerId: body.worker_id, ...workerUpdateOf(body) });
+    run: ({ workers, body }) => {
+      const record = workers.add({ workerId: body.worker_id, ...workerUpdateOf(body) });
       return { status: 201, value: workerWire(record) };
     },
   }),
@@ -37,13 +37,16 @@ export const workerOperations = [
     id: "updateWorker",
     method: "PATCH",
     path: "/workers/{worker_id}",
-    summary: "Changes what is given of a worker.",
+    summary: "Changes what is given of a worker. With the lifecycle draining it has no more requests.",
     isControl: true,
     body: workerUpdateBody,
     answers: { 200: workerAnswer },
     errors: [404, 429],
-    run: ({ service, body, segment }) =>
-      ok(workerWire(service.workers.update(workerIdOf(segment), workerUpdateOf(body)))),
+    run: ({ workers, body, segment }) => {
+      const workerId = workerIdOf(segment);
+      const record = workers.update(workerId, workerUpdateOf(body));
+      return ok(workerWire(body.lifecycle === "draining" ? workers.drain(workerId) : record));
+    },
   }),
   operation({
     id: "removeWorker",
@@ -53,7 +56,7 @@ export const workerOperations = [
     isControl: true,
     answers: { 200: workerAnswer },
     errors: [404],
-    run: ({ service, segment }) => ok(workerWire(service.workers.remove(workerIdOf(segment)))),
+    run: ({ workers, segment }) => ok(workerWire(workers.remove(workerIdOf(segment)))),
   }),
 ];
 
@@ -65,7 +68,7 @@ export function partitionOf(query: Call<unknown>["query"]) {
 }
 
 /** Reads the id of a worker from a path: digits are a number, a string in quotes is one whatever it looks like. */
-function workerIdOf(segment: string): WorkerId {
+export function workerIdOf(segment: string): WorkerId {
   return checked(pathSchema, { worker_id: idOf(segment) }).worker_id;
 }
 

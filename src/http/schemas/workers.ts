@@ -8,7 +8,7 @@ import {
 import { finite, flag, name, nameMap, namesUpTo, object, optional, rank, whole, workerId } from "./fields.js";
 
 /** What this service does without: it is checked, and not kept. */
-const unusedFields = {
+export const unusedFields = {
   kv_events_endpoint: optional(name),
   kv_events_endpoints: optional(nameMap),
   replay_endpoint: optional(name),
@@ -39,11 +39,14 @@ const updateFields = {
 /** Adds a worker, or replaces the one with its id. */
 export const workerBody = object({ worker_id: workerId, ...updateFields });
 
+/** The part of a worker's life that a request can begin. */
+export const lifecycle = optional(z.enum(["draining"], { error: "draining, or absent" }));
+
 /** Changes what is given of a worker. */
-export const workerUpdateBody = object(updateFields);
+export const workerUpdateBody = object({ ...updateFields, lifecycle });
 
 /** Puts what is said of a worker into the words of the service. */
-export function workerUpdateOf(body: z.output<typeof workerUpdateBody>): WorkerUpdate {
+export function workerUpdateOf(body: Omit<z.output<typeof workerUpdateBody>, "lifecycle">): WorkerUpdate {
   return {
     modelName: body.model_name,
     routingGroup: body.routing_group,

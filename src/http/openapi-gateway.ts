@@ -1,0 +1,40 @@
+type Json = Record<string, unknown>;
+
+/** What is below `/v1/` and whose protocol it is. Any other path there is handed on as it is. */
+const FORWARDED: Readonly<Record<string, string>> = {
+  "/v1/chat/completions": "OpenAI's chat completions",
+  "/v1/completions": "OpenAI's completions",
+  "/v1/responses": "OpenAI's responses",
+  "/v1/messages": "Anthropic's messages",
+  "/v1/embeddings": "OpenAI's embeddings",
+};
+
+const anything: Json = { type: "object" };
+const asJson = { "application/json": { schema: anything } };
+const asStream = { "text/event-stream": { schema: { type: "string" } } };
+
+/** Describes the paths of the gateway. What stands in their bodies is the business of the engines. */
+export function gatewayPaths(): Record<string, Json> {
+  const posts = Object.entries(FORWARDED).map(([path, what]) => {
+    const isStreamed = path !== "/v1/embeddings";
+    const responses = {
+      200: { description: "What the engine answers.", content: { ...asJson, ...(isStreamed && asStream) } },
+      default: { description: "An error in the envelope of the protocol.", content: asJson },
+    };
+    const requestBody = { required: true, content: asJson };
+    return [path, { post: { operationId: idOf(path), summary: `Speaks ${what}.`, requestBody, responses } }] as const;
+  });
+  const responses = { 200: { description: "The models of all workers.", content: asJson } };
+  const models = { get: { operationId: "listModels", summary: "Lists the models of all workers.", responses } };
+  return { ...Object.fromEntries(posts), "/v1/models": models };
+}
+
+/** Describes the path of the metrics. */
+export function metricsPath(path: string): Record<string, Json> {
+  const content = { "text/plain": { schema: { type: "string" } } };
+  const responses = { 200: { description: "Metrics in the text format of Prometheus.", content } };
+  return { [path]: { get: { operationId: "metrics", summary: "Says what has been counted.", responses } } };
+}
+
+const idOf = (path: string) =>
+  path.slice("/v1/".length).replace(/\/(\w)/g, (_, letter: string) => letter.toUpperCase());
