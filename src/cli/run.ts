@@ -1,8 +1,10 @@
 import { Command, CommanderError } from "commander";
 import { CorePanicError, KvrouteError, OptionError } from "../errors.js";
 import { addDemo } from "./commands/demo.js";
+import { addExplain } from "./commands/explain.js";
 import { addGenerate } from "./commands/generate.js";
 import { addReplay } from "./commands/replay.js";
+import { addServe } from "./commands/serve.js";
 import { type CliIo, systemCode, write } from "./io.js";
 import { VERSION } from "./version.js";
 
@@ -52,6 +54,8 @@ function createProgram(io: CliIo, said: Said): Command {
       getOutHasColors: () => false,
       getErrHasColors: () => false,
     });
+  addServe(program, io);
+  addExplain(program, io);
   addReplay(program, io);
   addGenerate(program, io);
   addDemo(program, io);
@@ -89,6 +93,9 @@ async function complain(io: CliIo, text: string): Promise<void> {
 
 /** Makes one line of what went wrong. */
 function complaint(text: string): string {
-  const line = text.trim().replace(/^error: /, "");
+  const line = text
+    .trim()
+    .replace(/^error: /, "")
+    .replace(/^(unknown option '[^'=]*)=[^']*/, "$1"); // that may be a secret
   return `kvroute: ${line.replace(/\s*\n\s*/g, " ")}\n`;
 }

@@ -20,7 +20,7 @@ const ENTRIES: readonly (readonly [sources: RegExp, entry: Entry])[] = [
 ];
 
 /** What the command line alone throws: it has no entry. */
-const COMMAND_LINE = ["TraceError", "ReplayLimitError", "FileError"];
+const COMMAND_LINE = ["TraceError", "ReplayLimitError", "FileError", "ServeError"];
 
 const src = new URL("../../src/", import.meta.url);
 const classes = Object.keys(errors);

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
 const root = new URL("../../", import.meta.url);
-const docs = readdirSync(new URL("docs/", root)).map((name) => `docs/${name}`);
+const docs = readdirSync(new URL("docs/", root), { recursive: true, encoding: "utf8" }).map((name) => `docs/${name}`);
 
 test.each(["README.md", "CHANGELOG.md", ...docs.filter((name) => name.endsWith(".md"))])(
   "the links of %s lead to files that are there",

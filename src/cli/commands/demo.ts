@@ -13,6 +13,8 @@ const DEMO_UTILISATION = 0.9;
 
 const NEXT_STEPS = `
 What to try next:
+  npm run serve                                          the router before two fake engines, and a curl line to try
+  npx kvroute serve --worker http://host:8000            the router before your own
   npx kvroute replay your-trace.jsonl.gz --workers 8     your own traffic
   npx kvroute generate --output sample.jsonl.gz          a trace to play with
   npx kvroute replay --help                              all options, and the form of a trace

@@ -12,11 +12,11 @@ export function addFlags(command: Command, names: readonly OptionName[]): void {
 }
 
 function flagsOf(name: OptionName): Option[] {
-  const { kind, description, standard } = optionOf(name);
+  const { kind, description, standard, off = description } = optionOf(name);
   const flag = flagOf(name);
   if (kind === truth) {
     const yes = new Option(`--${flag}`, description).hideHelp(standard === true);
-    const no = new Option(`--no-${flag}`, `not: ${description}`).hideHelp(standard !== true);
+    const no = new Option(`--no-${flag}`, off).hideHelp(standard !== true);
     return [yes, no];
   }
   const option = new Option(`--${flag} <${argumentOf(name)}>`, `${description}${standardOf(name)}`);
@@ -36,12 +36,12 @@ function argumentOf(name: OptionName): string {
   const { standard, isSecret } = optionOf(name);
   if (name === "workers") return "url";
   if (isSecret) return "text";
-  return typeof standard === "number" || name === "maxInFlight" ? "number" : "text";
+  return typeof standard === "number" || standard === undefined ? "number" : "text";
 }
 
 function standardOf(name: OptionName): string {
   const { standard, standardText } = optionOf(name);
-  if (standardText !== undefined) return ` (default: ${standardText})`;
+  if (standardText !== undefined) return ` (default: ${standardText.replaceAll("`", "")})`;
   if (standard === undefined) return "";
   return ` (default: ${typeof standard === "number" && name !== "port" ? formatCount(standard) : standard})`;
 }

@@ -38,6 +38,19 @@ export function whole(min: number, max: number, step = 1): Kind<number> {
   };
 }
 
+/** Whole numbers from `min` to `max`, and 0, which turns something off. */
+export function zeroOr(min: number, max: number): Kind<number> {
+  return {
+    range: `0, ${formatCount(min)} to ${formatCount(max)}`,
+    ofText: whole(min, max).ofText,
+    read(value, place) {
+      if (value === 0 || (Number.isInteger(value) && (value as number) >= min && (value as number) <= max))
+        return value as number;
+      throw refusal(place, `0, or a whole number from ${min} to ${max}`, value);
+    },
+  };
+}
+
 /** True and false; in texts also 1 and 0. */
 export const truth: Kind<boolean> = {
   range: "true, false",

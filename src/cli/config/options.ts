@@ -1,11 +1,17 @@
+import { QUEUED_MAX } from "../../gateway/admission.js";
+import { BREAKER_COUNT_MAX, BREAKER_FAILURES_DEFAULT, BREAKER_OPEN_MS_DEFAULT } from "../../gateway/breaker.js";
+import { HEALTH_INTERVAL_MS_MIN, HEALTH_PATH_DEFAULT, HEALTH_TIMEOUT_MS_DEFAULT } from "../../gateway/health.js";
 import {
   BLOCK_BYTES_DEFAULT,
   BLOCK_BYTES_MAX,
   BODY_BYTES_DEFAULT,
+  QUEUE_TIMEOUT_MS_DEFAULT,
+  QUEUED_DEFAULT,
   STALL_TIMEOUT_MS_DEFAULT,
 } from "../../gateway/options.js";
-import { POLICY_NAMES } from "../../selection/policy.js";
-import { type Kind, listOf, oneOf, text, truth, whole } from "./kinds.js";
+import { RETRY_ATTEMPTS_DEFAULT, RETRY_ATTEMPTS_MAX } from "../../gateway/retry.js";
+import { POLICY_NAMES, type PolicyName } from "../../selection/policy.js";
+import { type Kind, listOf, oneOf, text, truth, whole, zeroOr } from "./kinds.js";
 import { workerList } from "./workers.js";
 
 /** An option of `kvroute serve`. Its name in a file is its key here; its flag and its variable are made of that. */
@@ -15,6 +21,8 @@ export interface Option<T> {
   /** The standard value in words, where it is no number or word of its own. */
   readonly standardText?: string | undefined;
   readonly description: string;
+  /** What turning it off does, where it is on by default. */
+  readonly off?: string | undefined;
   /** Its flag, where that is not named as the key is: an option that is a list is given one by one. */
   readonly flag?: string | undefined;
   readonly isSecret?: boolean | undefined;
@@ -25,12 +33,14 @@ const DAY_MS = 86_400_000;
 const API_KEYS_MAX = 1_024;
 /** The port of another router for vLLM. Those of the engines are free then: 8000 is vLLM's, 30000 SGLang's. */
 const PORT_DEFAULT = 8_001;
+/** Six times as often as the library asks by itself: here it takes half a minute until an engine that is back is used. */
+const HEALTH_INTERVAL_MS = 10_000;
 
 export const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
 
 const token = text("printable ASCII without spaces and commas", /^[\x21-\x2b\x2d-\x7e]{1,1024}$/);
 const hostName = text("a host name or an address", /^[A-Za-z0-9._:-]{1,255}$/);
-const path = text("a path that begins with a slash", /^\/[\x21-\x7e]{0,1023}$/);
+const path = text("a path that begins with a slash, without #", /^\/[\x21\x22\x24-\x7e]{0,1023}$/);
 const milliseconds = whole(1, DAY_MS);
 const one = <T>(option: Option<T>): Option<T> => option;
 
@@ -50,14 +60,23 @@ export const OPTIONS = {
     flag: "worker",
   }),
   embedded: one({ kind: whole(0, 16), standard: 2, description: "fake engines to start where no worker is named" }),
-  policy: one({ kind: oneOf(POLICY_NAMES), standard: "kv", description: "chooses the worker of a request" }),
+  policy: one<PolicyName>({
+    kind: oneOf(POLICY_NAMES),
+    standard: "kv",
+    description: "chooses the worker of a request",
+  }),
   controlToken: one<string | undefined>({
     kind: token,
     standard: undefined,
     description: "opens what changes workers to those who send it as a bearer token",
     isSecret: true,
   }),
-  control: one({ kind: truth, standard: true, description: "whether there is anything that changes workers" }),
+  control: one({
+    kind: truth,
+    standard: true,
+    description: "whether there is anything that changes workers",
+    off: "let nobody change workers",
+  }),
   apiKeys: one<readonly string[]>({
     kind: listOf(token, API_KEYS_MAX),
     standard: [],
@@ -73,25 +92,30 @@ export const OPTIONS = {
     description: "requests that are at workers at a time",
   }),
   maxQueued: one({
-    kind: whole(0, 1_000_000),
-    standard: 100,
+    kind: whole(0, QUEUED_MAX),
+    standard: QUEUED_DEFAULT,
     description: "requests that wait for a worker at a time",
   }),
-  queueTimeoutMs: one({ kind: milliseconds, standard: 60_000, description: "how long one waits" }),
+  queueTimeoutMs: one({ kind: milliseconds, standard: QUEUE_TIMEOUT_MS_DEFAULT, description: "how long one waits" }),
   retryAttempts: one({
-    kind: whole(1, 10),
-    standard: 3,
+    kind: whole(1, RETRY_ATTEMPTS_MAX),
+    standard: RETRY_ATTEMPTS_DEFAULT,
     description: "how often a request is sent before its first byte has come; 1 is once",
   }),
   breakerFailures: one({
-    kind: whole(0, 1_000),
-    standard: 5,
+    kind: whole(0, BREAKER_COUNT_MAX),
+    standard: BREAKER_FAILURES_DEFAULT,
     description: "failures in a row after which a worker gets nothing; 0 is never",
   }),
-  breakerOpenMs: one({ kind: milliseconds, standard: 30_000, description: "after which time it is tried again" }),
-  firstByteTimeoutMs: one({
+  breakerOpenMs: one({
+    kind: milliseconds,
+    standard: BREAKER_OPEN_MS_DEFAULT,
+    description: "after which time it is tried again",
+  }),
+  firstByteTimeoutMs: one<number | undefined>({
     kind: whole(1, COUNT_MAX),
-    standard: STALL_TIMEOUT_MS_DEFAULT,
+    standard: undefined,
+    standardText: "as `stallTimeoutMs`",
     description: "how long a worker may take to begin its answer",
   }),
   stallTimeoutMs: one({
@@ -99,13 +123,21 @@ export const OPTIONS = {
     standard: STALL_TIMEOUT_MS_DEFAULT,
     description: "how long nothing may move in either direction",
   }),
-  healthPath: one({ kind: path, standard: "/health", description: "what workers are asked to see whether they live" }),
+  healthPath: one({
+    kind: path,
+    standard: HEALTH_PATH_DEFAULT,
+    description: "what workers are asked to see whether they live",
+  }),
   healthIntervalMs: one({
-    kind: whole(0, DAY_MS),
-    standard: 10_000,
+    kind: zeroOr(HEALTH_INTERVAL_MS_MIN, DAY_MS),
+    standard: HEALTH_INTERVAL_MS,
     description: "how often they are asked; 0 is never",
   }),
-  healthTimeoutMs: one({ kind: milliseconds, standard: 5_000, description: "how long they may take to say so" }),
+  healthTimeoutMs: one({
+    kind: whole(1, 600_000),
+    standard: HEALTH_TIMEOUT_MS_DEFAULT,
+    description: "how long they may take to say so",
+  }),
   maxBodyBytes: one({
     kind: whole(1, COUNT_MAX),
     standard: BODY_BYTES_DEFAULT,
