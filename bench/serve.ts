@@ -1,7 +1,7 @@
 // Requests per second of `serve`, the latency that it adds and the CPU time that it takes, beside a direct connection, a bare
 // proxy of node:http and undici, and a bare one of Hono and fetch.
 //
-//     node build/bench/serve.js [--seconds 4] [--rounds 5] [words of a scene, such as 1 KB or stream]
+//     node build/bench/serve.js [--seconds 4] [--rounds 5] [--warm-up 10000] [words of a scene, such as 1 KB or stream]
 //
 // Engines, clients and every contender have a process each; the rounds go round the contenders, each time with another one
 // first. Engines and clients share the machine with the contender: CPU time is what depends least on that.
@@ -10,7 +10,7 @@ import { fork } from "node:child_process";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { describeMachine } from "./machine.js";
-import type { Measured, Scene } from "./serve/load.js";
+import type { Load, Measured, Scene } from "./serve/load.js";
 import type { Question } from "./serve/player.js";
 import { PROXIES } from "./serve/proxies.js";
 import { median, quantile } from "./stats.js";
@@ -67,6 +67,8 @@ function option(name: string, fallback: number): number {
 
 const seconds = option("seconds", 4);
 const rounds = option("rounds", 5);
+/** Requests before the first round: what is compiled late must not be measured, and contenders differ in how much that is. */
+const warmUp = option("warm-up", 10_000);
 const only = process.argv.slice(2).filter((word, at, all) => !word.startsWith("--") && !all[at - 1]?.startsWith("--"));
 
 const engine = openPlayer("engines");
@@ -79,9 +81,9 @@ async function startContender(name: string): Promise<Contender> {
   return { name, url: await player.ask<string>({ verb: "proxy", name, engines }), player };
 }
 
-async function sampleOf({ url, player }: Contender, scene: Scene, seconds: number): Promise<Sample> {
+async function sampleOf({ url, player }: Contender, scene: Scene, duration: Load["duration"]): Promise<Sample> {
   const before = await player.ask<number>({ verb: "cpu" });
-  const load = { ...scene, url, connections: CONNECTIONS, seconds };
+  const load = { ...scene, url, connections: CONNECTIONS, duration };
   const measured = await clients.ask<Measured>({ verb: "load", load });
   return { ...measured, cpuUs: ((await player.ask<number>({ verb: "cpu" })) - before) / measured.requests };
 }
@@ -91,12 +93,12 @@ async function play(contenders: readonly Contender[], scene: Scene): Promise<Sam
   for (const { url } of contenders) answers.push(await clients.ask<string>({ verb: "ask", url, scene }));
   if (answers.some((answer) => answer !== answers[0]))
     throw new Error(`Expected equal answers, got ${answers.join("\n")}`);
-  for (const contender of contenders) await sampleOf(contender, scene, Math.min(1, seconds)); // to warm up
+  for (const contender of contenders) await sampleOf(contender, scene, { requests: warmUp });
   const samples: Sample[][] = contenders.map(() => []);
   for (let round = 0; round < rounds; round++) {
     for (let turn = 0; turn < contenders.length; turn++) {
       const at = (turn + round) % contenders.length;
-      samples[at]?.push(await sampleOf(contenders[at] as Contender, scene, seconds));
+      samples[at]?.push(await sampleOf(contenders[at] as Contender, scene, { seconds }));
     }
   }
   return samples;

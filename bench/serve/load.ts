@@ -1,4 +1,3 @@
-import autocannon from "autocannon";
 import { bodiesOf } from "./bodies.js";
 
 const PATH = "/v1/chat/completions";
@@ -12,7 +11,8 @@ export interface Scene {
 export interface Load extends Scene {
   readonly url: string;
   readonly connections: number;
-  readonly seconds: number;
+  /** How long it lasts, or how many requests it has. */
+  readonly duration: { readonly seconds: number } | { readonly requests: number };
 }
 
 /** What came of a load. */
@@ -24,10 +24,12 @@ export interface Measured {
 }
 
 /** Loads a server with as many requests as it answers. */
-export async function load({ url, connections, seconds, bytes, isStream }: Load): Promise<Measured> {
+export async function load({ url, connections, duration, bytes, isStream }: Load): Promise<Measured> {
+  const { default: autocannon } = await import("autocannon"); // every process has this module, and one has clients
   const headers = { "content-type": "application/json", authorization: "Bearer key" };
   const requests = bodiesOf(bytes, isStream).map((body) => ({ method: "POST" as const, path: PATH, headers, body }));
-  const result = await autocannon({ url, connections, duration: seconds, requests });
+  const limit = "seconds" in duration ? { duration: duration.seconds } : { amount: duration.requests };
+  const result = await autocannon({ url, connections, requests, ...limit });
   const { non2xx, errors, latency } = result;
   if (non2xx > 0 || errors > 0)
     throw new Error(`Expected answers alone, got ${non2xx} and ${errors} others of ${url}.`);
