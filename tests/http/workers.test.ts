@@ -56,6 +56,16 @@ describe("workers", () => {
     expectError(await send("PATCH", "/workers/2", {}), 404, "KVROUTE_UNKNOWN_WORKER");
   });
 
+  test("PATCH with the lifecycle draining leaves a worker what it has and gives it nothing more", async () => {
+    const { send } = new ApiStage().add({ workerId: 1 });
+    const reply = await send("PATCH", "/workers/1", { lifecycle: "draining", weight: 2 });
+    const record = expectAnswer(reply, 200, answers.workerAnswer);
+    expect(record).toMatchObject({ lifecycle: "draining", weight: 2 });
+    expectError(await send("POST", "/select", { token_ids: [1] }), 503, "KVROUTE_NO_WORKER");
+    expectError(await send("PATCH", "/workers/1", { lifecycle: "schedulable" }), 400, "KVROUTE_HTTP_FIELD");
+    expectError(await send("PATCH", "/workers/2", { lifecycle: "draining" }), 404, "KVROUTE_UNKNOWN_WORKER");
+  });
+
   test("DELETE answers with the last record; the second time there is none", async () => {
     const { send } = new ApiStage().add({ workerId: 1 });
     const record = expectAnswer(await send("DELETE", "/workers/1"), 200, answers.workerAnswer);
