@@ -142,5 +142,11 @@ function addressError(host: string, port: number, cause: unknown): unknown {
 /** Logs a request: what went wrong on this side of the client stands out. */
 function logRequest(log: Logger, record: RequestRecord): void {
   const isTrouble = record.outcome === "failed" || record.outcome === "stalled" || record.status >= 500;
-  log[isTrouble ? "warn" : "info"](record, "request");
+  const fields = Object.entries(record).map(([name, value]) => [name, name.endsWith("Ms") ? rounded(value) : value]);
+  log[isTrouble ? "warn" : "info"](Object.fromEntries(fields), "request");
+}
+
+/** Rounds a time to microseconds. */
+function rounded(timeMs: number | undefined): number | undefined {
+  return timeMs === undefined ? undefined : Number(timeMs.toFixed(3));
 }
