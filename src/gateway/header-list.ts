@@ -86,6 +86,8 @@ export class HeaderList implements HeaderReader, Iterable<readonly [string, stri
 
   /** Gives names and values in turn, as Node takes them. */
   toRaw(): string[] {
-    return this.#names.flatMap((name, at) => [name, this.#values[at] as string]);
+    const raw: string[] = [];
+    for (let at = 0; at < this.#names.length; at++) raw.push(this.#names[at] as string, this.#values[at] as string);
+    return raw;
   }
 }

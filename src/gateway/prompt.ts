@@ -117,7 +117,12 @@ function rootOf(path: PromptPath, model: string, body: JsonObject): bigint {
 
 /** The fields of these names that are there, in this order. */
 function fieldsOf(body: JsonObject, names: readonly string[]): JsonObject {
-  return Object.fromEntries(names.map((name) => [name, body[name] ?? undefined]));
+  const fields: Record<string, unknown> = {};
+  for (const name of names) {
+    const value = body[name];
+    if (value !== undefined && value !== null) fields[name] = value;
+  }
+  return fields;
 }
 
 function modelOf({ model }: JsonObject): string {

@@ -13,6 +13,7 @@ export class Tenants {
   readonly #known = new Map<bigint, string>();
 
   async of(headers: HeaderReader): Promise<string> {
+    if (CREDENTIALS.every((name) => headers.get(name) === null)) return "";
     const key = xxh3(new TextEncoder().encode(JSON.stringify(CREDENTIALS.map((name) => headers.get(name)))));
     const tenant = this.#known.get(key) ?? (await tenantOf(headers));
     this.#known.delete(key);

@@ -81,8 +81,8 @@ export class Trip {
   /** Names the requests that can go to the same workers: when one of them has to wait, all have to. */
   #group(): string | undefined {
     if (this.#tried.size > 0) return undefined; // its own
-    const { settings: { id } = { id: "" } } = this.#station.keeperOf(this.#prepared) ?? {};
-    return JSON.stringify([this.#prepared.model, id]);
+    const keeper = this.#station.keeperOf(this.#prepared);
+    return keeper === undefined ? this.#prepared.model : JSON.stringify([this.#prepared.model, keeper.settings.id]);
   }
 
   /** Books the request on the best worker there is; gives `undefined` while all that could have it are busy. */
