@@ -25,6 +25,8 @@ export interface GatewayServerOptions {
   readonly fallback?: ((request: Request) => Promise<Response>) | undefined;
   /** Keys of which a request below `/v1/` needs one, as a bearer token or in `x-api-key`. They go to no worker. Default: none. */
   readonly apiKeys?: readonly string[] | undefined;
+  /** Is told of each request below `/v1/` that the server answers itself: the gateway has not heard of it, or has failed. */
+  readonly onRefused?: ((refusal: Refusal) => void) | undefined;
   /** The address to listen at, 127.0.0.1 by default. */
   readonly host?: string | undefined;
   /** The port to listen at, by default one that is free. */
@@ -43,6 +45,16 @@ export interface GatewayServerOptions {
   readonly keepAliveMs?: number | undefined;
   /** How long a client may read nothing of an answer that is there. 1 to 2^31 - 1, default ten minutes. */
   readonly sendTimeoutMs?: number | undefined;
+}
+
+/** A request that a server has answered itself. */
+export interface Refusal {
+  readonly method: string;
+  /** Empty where there is none in what was asked for. */
+  readonly path: string;
+  readonly status: number;
+  /** What was wrong; the client was told of it only if it is an error of this package. */
+  readonly error: unknown;
 }
 
 /** A gateway that listens. */
@@ -107,6 +119,7 @@ class Front {
   readonly #gateway: Gateway;
   readonly #fallback: ReturnType<typeof getRequestListener> | undefined;
   readonly #apiKeys: ApiKeys | undefined;
+  readonly #onRefused: GatewayServerOptions["onRefused"];
   readonly #maxBodyBytes: number;
   readonly #sendTimeoutMs: number;
   /** Requests that are at work, those for the fallback as well. */
@@ -119,6 +132,7 @@ class Front {
     this.#gateway = gateway;
     this.#fallback = fallback && getRequestListener(fallback, { overrideGlobalObjects: false });
     this.#apiKeys = apiKeys && new ApiKeys(apiKeys);
+    this.#onRefused = options.onRefused;
     this.#maxBodyBytes = checkLimit("maxBodyBytes", options.maxBodyBytes ?? BODY_BYTES_DEFAULT, 1, BYTES_MAX);
     this.#sendTimeoutMs = checkLimit("sendTimeoutMs", options.sendTimeoutMs ?? SEND_TIMEOUT_MS_DEFAULT, 1, MS_MAX);
     this.server = createServer(serverOptions(options));
@@ -195,10 +209,20 @@ class Front {
     } catch (error) {
       if (visit.connection.isGone) return;
       if (response.headersSent) throw error;
-      return refuse(visit, errorAnswer(known(error), path), incoming, !visit.awaitsContinue);
+      const answer = errorAnswer(known(error), path);
+      this.#tell({ method: incoming.method as string, path, status: answer.status, error });
+      return refuse(visit, answer, incoming, !visit.awaitsContinue);
     }
     proceed(visit);
     await this.#fallback(incoming, response);
+  }
+
+  #tell(refusal: Refusal): void {
+    try {
+      this.#onRefused?.(refusal);
+    } catch {
+      // whoever is told may fail, and the client is answered all the same
+    }
   }
 
   /** Asks the gateway, once the request is whole, and sends what it answers. */

@@ -162,7 +162,15 @@ describe("kvroute serve", () => {
     expect((await ask(server.url, {}, { authorization: "Bearer sk-two" })).status).toBe(401);
     expect((await ask(server.url, {}, { authorization: "Bearer sk-one" })).status).toBe(200);
     expect((await fetch(`${server.url}/health`)).status).toBe(200);
-    await until(() => requestLines(server).length > 0, "the request is logged");
+    await until(() => requestLines(server).length === 3, "the requests are logged");
+    const refused = {
+      method: "POST",
+      path: CHAT,
+      status: 401,
+      outcome: "refused",
+      error: "KVROUTE_GATEWAY_UNAUTHORIZED",
+    };
+    expect(requestLines(server)).toMatchObject([refused, refused, { status: 200, outcome: "completed" }]);
     expect(server.stderr + server.stdout).not.toMatch(/sk-(one|two)/);
   });
 
@@ -174,6 +182,13 @@ describe("kvroute serve", () => {
     const open = await serve([], { KVROUTE_CONTROL_TOKEN: "t0ken" });
     expect((await change(open, {})).status).toBe(401);
     expect((await change(open, { authorization: "Bearer t0ken" })).status).toBe(200);
+    await until(() => open.lines.filter(({ msg }) => msg === "control").length === 2, "both are logged");
+    const tried = { method: "DELETE", path: "/workers/embedded-1" };
+    const control = open.lines.filter(({ msg }) => msg === "control");
+    expect(control).toMatchObject([
+      { ...tried, status: 401 },
+      { ...tried, status: 200 },
+    ]);
     expect(open.stderr + open.stdout).not.toContain("t0ken");
     const none = await serve(["--no-control"], { KVROUTE_CONTROL_TOKEN: "t0ken" });
     expect((await change(none, { authorization: "Bearer t0ken" })).status).toBe(404);

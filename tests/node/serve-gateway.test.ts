@@ -5,6 +5,7 @@ import {
   AHEAD_MAX,
   type GatewayServer,
   type GatewayServerOptions,
+  type Refusal,
   serveGateway,
 } from "../../src/node/serve-gateway.js";
 import { type Asked, answerOf, post, RawClient, serve, whole } from "./serve.js";
@@ -44,6 +45,32 @@ describe("serveGateway", () => {
     expect(Buffer.compare(asked?.bytes as Uint8Array, body)).toBe(0);
     await fetch(`${url}/v1/models`);
     expect([asked?.method, asked?.bytes]).toEqual(["GET", undefined]);
+  });
+
+  test("tells of what it answers itself, and of nothing else", async () => {
+    const refusals: Refusal[] = [];
+    const onRefused = (refusal: Refusal) => {
+      refusals.push(refusal);
+      throw new Error("whoever listens may fail");
+    };
+    const lost = new Error("a secret of the gateway");
+    const answer = ({ path }: Asked) => {
+      if (path === "/v1/lost") throw lost;
+      return whole("done");
+    };
+    const url = await begin(answer, { apiKeys: ["k"], maxBodyBytes: 3, onRefused });
+    const ask = async (path: string, init: RequestInit = {}) =>
+      (await fetch(`${url}${path}`, { headers: { "x-api-key": "k" }, ...init })).status;
+    expect(await ask("/v1/a")).toBe(200);
+    expect(await ask("/v1/a", { headers: {} })).toBe(401);
+    expect(await ask("/v1/b", { method: "POST", body: "four" })).toBe(413);
+    expect(await ask("/v1/lost")).toBe(500);
+    expect(refusals).toMatchObject([
+      { method: "GET", path: "/v1/a", status: 401, error: { code: "KVROUTE_GATEWAY_UNAUTHORIZED" } },
+      { method: "POST", path: "/v1/b", status: 413, error: { code: "KVROUTE_GATEWAY_BODY_TOO_LARGE" } },
+      { method: "GET", path: "/v1/lost", status: 500 },
+    ]);
+    expect(refusals[2]?.error).toBe(lost);
   });
 
   test("takes bodies in chunks", async () => {

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import { ServeError } from "../../errors.js";
+import { KvrouteError, ServeError } from "../../errors.js";
 import type { WorkerOptions } from "../../gateway/options.js";
 import {
   type Answer,
@@ -11,7 +11,7 @@ import {
 import { createGatewayApi } from "../../http/gateway-api.js";
 import { metricsText } from "../../http/metrics.js";
 import { ApiKeys } from "../../node/gateway/api-keys.js";
-import { type GatewayServer, serveGateway } from "../../node/serve-gateway.js";
+import { type GatewayServer, type Refusal, serveGateway } from "../../node/serve-gateway.js";
 import { type UndiciUpstream, undiciUpstream } from "../../node/undici-upstream.js";
 import type { ServeConfig } from "../config/options.js";
 import { systemCode } from "../io.js";
@@ -94,7 +94,8 @@ async function listen(config: ServeConfig, router: Router, log: Logger): Promise
   try {
     return await serveGateway({
       gateway: { answer: (request) => answer(router, request) },
-      fallback: (request) => api.fetch(request),
+      fallback: (request) => logged(log, request, () => api.fetch(request)),
+      onRefused: (refusal) => logRefusal(log, refusal),
       apiKeys: apiKeys.length === 0 ? undefined : apiKeys,
       host,
       port,
@@ -144,6 +145,23 @@ function logRequest(log: Logger, record: RequestRecord): void {
   const isTrouble = record.outcome === "failed" || record.outcome === "stalled" || record.status >= 500;
   const fields = Object.entries(record).map(([name, value]) => [name, name.endsWith("Ms") ? rounded(value) : value]);
   log[isTrouble ? "warn" : "info"](Object.fromEntries(fields), "request");
+}
+
+/** Logs a request that the router has not heard of, say because it has no key. */
+function logRefusal(log: Logger, { method, path, status, error }: Refusal): void {
+  const isKnown = error instanceof KvrouteError;
+  const fields = { method, path, status, outcome: "refused", error: isKnown ? error.code : undefined };
+  if (isKnown) log.info(fields, "request");
+  else log.error({ ...fields, err: error }, "request");
+}
+
+/** Logs what may change something beside the engines' paths; reading is done every few seconds, and says nothing. */
+async function logged(log: Logger, request: Request, answer: () => Promise<Response>): Promise<Response> {
+  const response = await answer();
+  const { pathname: path } = new URL(request.url);
+  const { method } = request;
+  if (method !== "GET" && method !== "HEAD") log.info({ method, path, status: response.status }, "control");
+  return response;
 }
 
 /** Rounds a time to microseconds. */
