@@ -1,4 +1,5 @@
 import { Writable } from "node:stream";
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Lines } from "../../src/cli/serve/lines.js";
 import { createLog } from "../../src/cli/serve/log.js";
@@ -7,6 +8,8 @@ import { until } from "../support/until.js";
 /** A stream whose reader takes what it is told to. */
 class Reader extends Writable {
   readonly writes: string[] = [];
+  /** Characters that it is done with. */
+  taken = 0;
   isStuck = false;
   #done: (() => void) | undefined;
 
@@ -16,13 +19,19 @@ class Reader extends Writable {
 
   override _write(chunk: string, _encoding: string, done: () => void): void {
     this.writes.push(chunk);
-    if (this.isStuck) this.#done = done;
-    else done();
+    const take = () => {
+      this.taken += chunk.length;
+      done();
+    };
+    if (this.isStuck) this.#done = take;
+    else take();
   }
 
   goOn(): void {
     this.isStuck = false;
-    this.#done?.();
+    const done = this.#done;
+    this.#done = undefined;
+    done?.();
   }
 
   get text(): string {
@@ -69,6 +78,41 @@ describe("lines", () => {
     expect(told).toEqual([2]);
     await lines.end();
     expect(reader.text).toBe("12345678\n\ny\nz\n");
+  });
+
+  test("come out as a naive model says, whatever the reader does", async () => {
+    const most = 20;
+    const operation = fc.oneof(
+      fc.nat({ max: 12 }).map((length) => ({ do: "write" as const, line: `${"x".repeat(length)}\n` })),
+      fc.constantFrom({ do: "turn" as const }, { do: "stick" as const }, { do: "goOn" as const }),
+    );
+    const property = fc.asyncProperty(fc.array(operation, { maxLength: 40 }), async (operations) => {
+      const reader = new Reader();
+      let told = 0;
+      const lines = new Lines(reader, (count) => (told += count), most);
+      const model = { accepted: "", refused: 0, untold: 0 };
+      for (const step of operations) {
+        if (step.do === "turn") await new Promise((resolve) => setImmediate(resolve));
+        else if (step.do === "stick") reader.isStuck = true;
+        else if (step.do === "goOn") reader.goOn();
+        else {
+          const waiting = model.accepted.length - reader.taken;
+          lines.write(step.line);
+          if (waiting + step.line.length > most) model.untold++;
+          else {
+            model.accepted += step.line;
+            model.refused += model.untold;
+            model.untold = 0;
+          }
+        }
+        expect(told).toBe(model.refused);
+        expect(model.accepted.startsWith(reader.text)).toBe(true);
+      }
+      reader.goOn();
+      await lines.end();
+      expect(reader.text).toBe(model.accepted);
+    });
+    await fc.assert(property);
   });
 
   test("have nowhere to go when the reader has gone, and that is all", async () => {
