@@ -21,8 +21,8 @@ export interface Upstream {
   send(request: UpstreamRequest): Promise<Answer>;
 }
 
-/** Names of headers that are about one connection, or that `fetch` writes itself. */
-const OF_THE_CONNECTION = [
+/** Names of headers that are about one connection, or that the client of HTTP writes itself. */
+export const OF_THE_CONNECTION: readonly string[] = [
   "connection",
   "keep-alive",
   "proxy-connection",
@@ -31,7 +31,7 @@ const OF_THE_CONNECTION = [
   "transfer-encoding",
   "upgrade",
 ];
-const WRITTEN_BY_FETCH = ["host", "content-length", "accept-encoding", "expect"];
+export const WRITTEN_BY_CLIENT: readonly string[] = ["host", "content-length", "accept-encoding", "expect"];
 const REDIRECTED = 0; // what a browser shows of a redirect that it was told not to follow
 
 /** Reaches workers by the `fetch` of the runtime, or by another one. */
@@ -81,12 +81,12 @@ class FetchBody implements AnswerBody {
 }
 
 /** Copies the headers of a request without those that are about the connection to the caller. */
-export function requestHeaders(headers: HeaderList): HeaderList {
+function requestHeaders(headers: HeaderList): HeaderList {
   const sent = headers.copy();
   const named = sent.get("connection")?.split(",") ?? [];
   for (const name of named) sent.delete(name.trim().toLowerCase());
   for (const name of OF_THE_CONNECTION) sent.delete(name);
-  for (const name of WRITTEN_BY_FETCH) sent.delete(name);
+  for (const name of WRITTEN_BY_CLIENT) sent.delete(name);
   return sent;
 }
 

@@ -1,7 +1,7 @@
 import { Pool } from "undici";
 import { DisposedError, UpstreamError } from "../errors.js";
 import type { HeaderList } from "../gateway/header-list.js";
-import { requestHeaders, type Upstream, type UpstreamRequest } from "../gateway/upstream.js";
+import { OF_THE_CONNECTION, type Upstream, type UpstreamRequest, WRITTEN_BY_CLIENT } from "../gateway/upstream.js";
 import { Exchange } from "./gateway/exchange.js";
 import { checkLimit } from "./gateway/limit.js";
 
@@ -33,10 +33,14 @@ export const KEEP_ALIVE_MS_DEFAULT = 4_000;
 const CONNECT_TIMEOUT_MS_DEFAULT = 10_000;
 const HEADER_BYTES_DEFAULT = 65_536;
 
+const LEFT_BEHIND = new Set([...OF_THE_CONNECTION, ...WRITTEN_BY_CLIENT]);
+
 /** The connections to one worker. */
 interface Origin {
   readonly pool: Pool;
   inFlight: number;
+  /** When it was used last, in requests. */
+  usedAt: number;
 }
 
 /**
@@ -53,8 +57,8 @@ class Connections implements UndiciUpstream {
   readonly #maxConnections: number;
   readonly #maxWorkers: number;
   readonly #settings: Pool.Options;
-  /** In the order of use. */
   readonly #origins = new Map<string, Origin>();
+  #requests = 0;
   #isClosed = false;
 
   constructor(options: UndiciUpstreamOptions) {
@@ -103,31 +107,41 @@ class Connections implements UndiciUpstream {
     let origin = this.#origins.get(url);
     if (origin === undefined) {
       this.#makeRoom();
-      origin = { pool: new Pool(url, this.#settings), inFlight: 0 };
-    } else {
-      this.#origins.delete(url);
+      origin = { pool: new Pool(url, this.#settings), inFlight: 0, usedAt: 0 };
+      this.#origins.set(url, origin);
     }
-    this.#origins.set(url, origin);
+    origin.usedAt = ++this.#requests;
     return origin;
   }
 
   #makeRoom(): void {
     if (this.#origins.size < this.#maxWorkers) return;
-    for (const [url, { pool, inFlight }] of this.#origins) {
-      if (inFlight > 0) continue;
-      this.#origins.delete(url);
-      pool.destroy().catch(() => {}); // nobody waits for it
-      return;
+    const idle = [...this.#origins].filter(([, { inFlight }]) => inFlight === 0);
+    const [first] = idle.sort(([, a], [, b]) => a.usedAt - b.usedAt);
+    if (first === undefined) {
+      const message = `Expected at most ${this.#maxWorkers} workers with requests under way (maxWorkers), got one more.`;
+      throw new UpstreamError("KVROUTE_UPSTREAM_UNREACHABLE", message);
     }
-    const message = `Expected at most ${this.#maxWorkers} workers with requests under way (maxWorkers), got one more.`;
-    throw new UpstreamError("KVROUTE_UPSTREAM_UNREACHABLE", message);
+    const [url, { pool }] = first;
+    this.#origins.delete(url);
+    pool.destroy().catch(() => {}); // nobody waits for it
   }
 }
 
+/** Gives the headers of a request as they are sent: those of the caller's connection stay behind. */
 function sentHeaders(headers: HeaderList): string[] {
-  const sent = requestHeaders(headers);
-  sent.append("accept-encoding", "identity");
-  return sent.toRaw();
+  const named = headers
+    .get("connection")
+    ?.toLowerCase()
+    .split(",")
+    .map((name) => name.trim());
+  const given = headers.toRaw();
+  const sent = ["accept-encoding", "identity"];
+  for (let at = 0; at < given.length; at += 2) {
+    const name = given[at] as string;
+    if (!LEFT_BEHIND.has(name) && named?.includes(name) !== true) sent.push(name, given[at + 1] as string);
+  }
+  return sent;
 }
 
 function busy(most: number): UpstreamError {

@@ -2,6 +2,7 @@ import type { Dispatcher } from "undici";
 import { joinBytes } from "../../bytes.js";
 import { HeaderList } from "../../gateway/header-list.js";
 import type { Answer, AnswerBody } from "../../gateway/types.js";
+import { OF_THE_CONNECTION } from "../../gateway/upstream.js";
 
 /** Bytes of a body that may wait to be read before the worker is slowed down, but for those that came with them. */
 export const HELD_BYTES_MAX = 65_536;
@@ -9,15 +10,7 @@ export const HELD_BYTES_MAX = 65_536;
 /** Statuses whose answers have no body. */
 const NULL_BODY = [204, 205, 304];
 const FINAL = 200; // what is below announces another answer
-const OF_THE_CONNECTION = new Set([
-  "connection",
-  "keep-alive",
-  "proxy-connection",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-]);
+const LEFT_BEHIND = new Set(OF_THE_CONNECTION);
 
 /** What an exchange is made with. */
 export interface ExchangeParts {
@@ -173,7 +166,7 @@ function headersOf(raw: readonly Buffer[]): HeaderList {
   for (let at = 0; at + 1 < raw.length; at += 2) {
     const name = (raw[at] as Buffer).toString("latin1").toLowerCase();
     const value = (raw[at + 1] as Buffer).toString("latin1");
-    if (!OF_THE_CONNECTION.has(name)) headers.append(name, value);
+    if (!LEFT_BEHIND.has(name)) headers.append(name, value);
     else if (name === "connection") named = [...named, ...value.toLowerCase().split(",")];
   }
   for (const name of named) headers.delete(name.trim());

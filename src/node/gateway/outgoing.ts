@@ -87,8 +87,9 @@ async function pass(outlet: Outlet, body: AnswerBody, length: number): Promise<v
 }
 
 function end({ response, connection, sendTimeoutMs }: Outlet, last?: Uint8Array): void {
-  connection.socket.setTimeout(sendTimeoutMs); // until it has gone: then the server has times of its own
   response.end(last);
+  // Until the last of it has gone; then the server has times of its own.
+  if (response.writableLength > 0) connection.socket.setTimeout(sendTimeoutMs);
 }
 
 /** Waits until the client has read, or has gone. */
