@@ -42,6 +42,7 @@ export class Attempt {
   #hasPrefilled = false;
   #outputBlocks = 0;
   #status = 0;
+  #isStream = false;
   /** What follows from an answer that is an error. */
   #verdict: Verdict | undefined;
   #readAtMs = 0;
@@ -136,6 +137,7 @@ export class Attempt {
       station.queue.wake();
     }
     const isStream = isEventStream(headers);
+    this.#isStream = isStream;
     if (!isStream && !isError) this.#endPrefill();
     if (body === undefined) {
       call.settle(isError ? "rejected" : "completed");
@@ -160,13 +162,13 @@ export class Attempt {
   }
 
   #noteRead(isError: boolean): void {
-    if (isError) return; // it has computed nothing
+    if (isError || this.#reader?.hasOutput === false) return; // it has computed nothing
     this.#endPrefill();
     const { station, prepared, log } = this.#parts;
     const { rates, settings, clock, meter } = station;
     const outputTokens = this.#reader?.outputTokens ?? 0;
     const nowMs = clock.now();
-    log.firstByte(nowMs);
+    if (this.#isStream) log.firstToken(nowMs);
     const more = outputTokens - this.#outputTokens;
     if (more > 0 && this.#outputTokens > 0) meter.tokens((nowMs - this.#readAtMs) / 1000, more);
     if (more > 0) this.#readAtMs = nowMs;

@@ -39,7 +39,7 @@ export interface RequestCount {
 export interface Timings {
   /** What the router added to a request, each time that it was sent to a worker. */
   readonly routing: HistogramSnapshot;
-  /** From a request to the first byte of its answer's body. */
+  /** From a request to the first token of a stream. */
   readonly ttft: HistogramSnapshot;
   /** From one token of a stream to the next: of tokens that came together, their part of the time. */
   readonly interToken: HistogramSnapshot;
@@ -99,8 +99,8 @@ export class GatewayMetrics {
     this.#queue.observe(seconds);
   }
 
-  /** The answer of a request has begun, so long after the request. */
-  firstByte(seconds: number): void {
+  /** The first token of a stream has come, so long after the request. */
+  firstToken(seconds: number): void {
     this.#ttft.observe(seconds);
   }
 

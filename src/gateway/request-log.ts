@@ -24,7 +24,7 @@ export interface RequestRecord {
   readonly attempts: number;
   readonly queuedMs: number;
   readonly routingMs: number;
-  /** From the request to the first byte of the answer's body. */
+  /** From the request to the first token of a stream; `undefined` for an answer that came in one. */
   readonly ttftMs?: number | undefined;
   readonly durationMs: number;
   /** Tokens of the prompt that the worker was believed to have cached. */
@@ -59,7 +59,7 @@ export interface RequestLogParts {
 export class RequestLog {
   readonly #parts: RequestLogParts;
   readonly #begunAtMs: number;
-  #firstByteAtMs: number | undefined;
+  #firstTokenAtMs: number | undefined;
   #receipt: Receipt | undefined;
   #hasEnded = false;
   model = "";
@@ -80,11 +80,11 @@ export class RequestLog {
     this.#receipt = receipt;
   }
 
-  /** Says that a chunk of the answer has come: the first of them counts. */
-  firstByte(nowMs: number): void {
-    if (this.#firstByteAtMs !== undefined) return;
-    this.#firstByteAtMs = nowMs;
-    this.#parts.meter.firstByte((nowMs - this.#begunAtMs) / 1000);
+  /** Says that a token of a stream has come: the first of them counts. */
+  firstToken(nowMs: number): void {
+    if (this.#firstTokenAtMs !== undefined) return;
+    this.#firstTokenAtMs = nowMs;
+    this.#parts.meter.firstToken((nowMs - this.#begunAtMs) / 1000);
   }
 
   end({ status, outcome, error, usage }: RequestEnd): void {
@@ -100,7 +100,7 @@ export class RequestLog {
     settings.tell("onRequest", {
       ...{ method, path, model: this.model, status, outcome, error },
       ...{ worker, decision, attempts: attempt, queuedMs, routingMs, durationMs },
-      ttftMs: this.#firstByteAtMs === undefined ? undefined : this.#firstByteAtMs - this.#begunAtMs,
+      ttftMs: this.#firstTokenAtMs === undefined ? undefined : this.#firstTokenAtMs - this.#begunAtMs,
       predictedCachedTokens: this.#receipt?.predictedCachedTokens,
       cachedTokens: usage?.cachedTokens,
       promptTokens: usage?.promptTokens,

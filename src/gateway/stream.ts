@@ -27,6 +27,8 @@ export interface AnswerReader {
   readonly responseId: unknown;
   /** Tokens of output so far, 0 where nobody counts them. */
   readonly outputTokens: number;
+  /** Whether the engine has computed the prompt: some say that they begin before they do. */
+  readonly hasOutput: boolean;
   /** Takes the next bytes. Returns those that may pass on now. */
   push(chunk: Uint8Array): Uint8Array;
   /** Takes the end of the body. Returns the bytes that were left, and whether the answer is one, and whole. */
@@ -53,6 +55,7 @@ class BlindReader implements AnswerReader {
   readonly usage = undefined;
   readonly responseId = undefined;
   readonly outputTokens = 0;
+  readonly hasOutput = true;
 
   push(chunk: Uint8Array): Uint8Array {
     return chunk;
@@ -106,6 +109,10 @@ class StreamReader implements AnswerReader {
     return this.#protocol.outputTokens;
   }
 
+  get hasOutput(): boolean {
+    return this.#isUnread || this.outputTokens > 0;
+  }
+
   push(chunk: Uint8Array): Uint8Array {
     if (this.#isUnread) return chunk;
     const ended = this.#boundary.advance(chunk);
@@ -153,6 +160,7 @@ class JsonReader implements AnswerReader {
   readonly hasEnded = false;
   readonly hasFailed = false;
   readonly outputTokens = 0;
+  readonly hasOutput = true;
   readonly #dialect: Dialect;
   #chunks: Uint8Array[] = [];
   #bytes = 0;

@@ -32,7 +32,7 @@ const BREAKER_STATES = { closed: 0, "half-open": 1, open: 2 } as const;
 
 const HISTOGRAMS: readonly HistogramFamily[] = [
   { name: "request_seconds", help: "A request from end to end.", of: ({ timings }) => timings.request },
-  { name: "ttft_seconds", help: "From a request to the first byte of its answer.", of: ({ timings }) => timings.ttft },
+  { name: "ttft_seconds", help: "From a request to the first token of a stream.", of: ({ timings }) => timings.ttft },
   { name: "inter_token_seconds", help: "From one token to the next.", of: ({ timings }) => timings.interToken },
   { name: "routing_seconds", help: "What the router adds to a request.", of: ({ timings }) => timings.routing },
   {

@@ -65,7 +65,7 @@ describe("the metrics of a gateway", () => {
     const metrics = new GatewayMetrics();
     metrics.routed(1e-5);
     metrics.queued(2);
-    metrics.firstByte(3);
+    metrics.firstToken(3);
     metrics.ended("/v1/models", 200, 5);
     const { routing, queue, ttft, request, interToken } = metrics.snapshot().timings;
     expect([routing.sum, queue.sum, ttft.sum, request.sum, interToken.sum]).toEqual([1e-5, 2, 3, 5, 0]);

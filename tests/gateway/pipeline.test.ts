@@ -245,7 +245,26 @@ describe("a response that an engine keeps", () => {
 });
 
 describe("the books follow the answer", () => {
-  test("the prefill ends with the first byte of a stream, and output is booked as it comes", async () => {
+  test("an engine that says that it begins has not computed the prompt yet", async () => {
+    const { engine, router } = handStage();
+    const load = () => router.stats().workers[0]?.activePrefillTokens;
+    const body = JSON.stringify({ model: "m", input: LONG, stream: true });
+    const response = router.fetch("http://kvroute/v1/responses", { method: "POST", body });
+    const call = (await engine.call()).begin();
+    const event = (type: string) => `event: ${type}\ndata: ${JSON.stringify({ type })}\n\n`;
+    const reader = ((await response).body as ReadableStream<Uint8Array>).getReader();
+    call.send(event("response.created"));
+    await reader.read();
+    expect(load()).toBeGreaterThan(400);
+    expect(router.stats().timings.ttft.count).toBe(0);
+    call.send(event("response.output_text.delta"));
+    await reader.read();
+    expect(load()).toBe(0);
+    expect(router.stats().timings.ttft.count).toBe(1);
+    await reader.cancel();
+  });
+
+  test("the prefill ends with the first token of a stream, and output is booked as it comes", async () => {
     const { engine, router } = handStage();
     const load = () => router.stats().workers[0];
     const response = router.fetch(CHAT_URL, chat(LONG, { stream: true }));

@@ -83,14 +83,17 @@ async function* events(reply: Reply): AsyncGenerator<StreamEvent, void, undefine
     const choices = [{ index: 0, delta, logprobs: null, finish_reason }];
     return { data: JSON.stringify({ ...head(reply, "chat.completion.chunk"), choices }) };
   };
+  const pieces = generation.pieces();
+  const first = await pieces.next(); // vLLM says that it begins when it has the first token
   yield chunk({ role: "assistant", content: toolCall === undefined ? "" : null }, null);
   if (toolCall !== undefined) {
     const called = { name: toolCall.name, arguments: "" };
     yield chunk({ tool_calls: [{ index: 0, id: `call-${id}`, type: "function", function: called }] }, null);
   }
-  for await (const piece of generation.pieces()) {
-    const call = { tool_calls: [{ index: 0, function: { arguments: piece } }] };
-    yield chunk(toolCall === undefined ? { content: piece } : call, null);
+  for (let piece = first; piece.done !== true; piece = await pieces.next()) {
+    const { value } = piece;
+    const call = { tool_calls: [{ index: 0, function: { arguments: value } }] };
+    yield chunk(toolCall === undefined ? { content: value } : call, null);
   }
   yield chunk({}, finishReason(reply, generation));
   if (wantsUsage(reply.body)) {
