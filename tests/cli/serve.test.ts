@@ -120,7 +120,7 @@ describe("kvroute serve", () => {
     const server = await serve();
     const stream = await begin(server.url, 200);
     server.kill("SIGTERM");
-    await until(() => server.stderr.includes("Stopping"), "it is stopping");
+    await until(() => server.stderr.includes("Stopping: 1 request under way"), "it is stopping");
     const late = await ask(server.url);
     expect(late.status).toBe(503);
     expect(Number(late.headers.get("retry-after"))).toBeGreaterThan(0);
@@ -132,6 +132,14 @@ describe("kvroute serve", () => {
     expect(text.trimEnd().endsWith("data: [DONE]")).toBe(true);
     expect(text).not.toContain("error");
     expect(await server.exit).toBe(0);
+  });
+
+  test("passes an engine's own 503 as it is", async () => {
+    const server = await serve(["--retry-attempts", "1"]);
+    const fault = JSON.stringify({ kind: "status", status: 503, message: "too hot" });
+    const response = await ask(server.url, {}, { "x-kvroute-fault": fault });
+    expect([response.status, response.headers.get("retry-after")]).toEqual([503, null]);
+    expect(await response.text()).toContain("too hot");
   });
 
   test("breaks streams off when they take longer than it may wait", async () => {

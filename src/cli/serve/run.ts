@@ -54,8 +54,8 @@ interface Serving {
 async function stop({ server, config: { drainTimeoutMs }, io, log: { logger }, stopping }: Serving): Promise<void> {
   const requests = server.inFlight;
   logger.info({ requests }, "draining");
-  const left = requests === 0 ? "" : `, when ${requests} under way have ended, in ${drainTimeoutMs} ms at most`;
-  await tell(io, `Stopping${left}. A second signal stops at once.\n`);
+  const left = `: ${requests} ${requests === 1 ? "request" : "requests"} under way may take ${drainTimeoutMs} ms more`;
+  await tell(io, `Stopping${requests === 0 ? "" : left}. A second signal stops at once.\n`);
   const cut = await server.stop(AbortSignal.any([stopping.atOnce, AbortSignal.timeout(drainTimeoutMs)]));
   logger.info({ cut }, "stopped");
   if (cut === 0) return;

@@ -1,20 +1,15 @@
 import type { Logger } from "pino";
-import { KvrouteError, ServeError } from "../../errors.js";
+import { ServeError } from "../../errors.js";
 import type { WorkerOptions } from "../../gateway/options.js";
-import {
-  type Answer,
-  createRouter,
-  type GatewayRequest,
-  type RequestRecord,
-  type Router,
-} from "../../gateway/router.js";
+import { type Answer, createRouter, type GatewayRequest, type Router } from "../../gateway/router.js";
 import { createGatewayApi } from "../../http/gateway-api.js";
 import { metricsText } from "../../http/metrics.js";
 import { ApiKeys } from "../../node/gateway/api-keys.js";
-import { type GatewayServer, type Refusal, serveGateway } from "../../node/serve-gateway.js";
+import { type Gateway, type GatewayServer, serveGateway } from "../../node/serve-gateway.js";
 import { type UndiciUpstream, undiciUpstream } from "../../node/undici-upstream.js";
 import type { ServeConfig } from "../config/options.js";
 import { systemCode } from "../io.js";
+import { logControl, logRefusal, logRequest } from "./log-requests.js";
 import { routerOptions } from "./router-options.js";
 
 /** After how many seconds a client may ask another server, or this one's successor. */
@@ -23,11 +18,13 @@ const RETRY_AFTER_SECONDS = "1";
 /** A router that listens. */
 export class RouterServer {
   readonly #router: Router;
+  readonly #gateway: LastOrders;
   readonly #upstream: UndiciUpstream;
   readonly #server: GatewayServer;
 
-  private constructor(router: Router, upstream: UndiciUpstream, server: GatewayServer) {
+  private constructor(router: Router, gateway: LastOrders, upstream: UndiciUpstream, server: GatewayServer) {
     this.#router = router;
+    this.#gateway = gateway;
     this.#upstream = upstream;
     this.#server = server;
   }
@@ -45,10 +42,11 @@ export class RouterServer {
       onRequest: (record) => logRequest(log, record),
       onWarning: ({ name, message }) => log.warn({ name }, message),
     });
+    const gateway = new LastOrders(router);
     try {
-      const server = await listen(config, router, log);
+      const server = await listen(config, router, gateway, log);
       router.watch();
-      return new RouterServer(router, upstream, server);
+      return new RouterServer(router, gateway, upstream, server);
     } catch (error) {
       await upstream.close();
       throw error;
@@ -76,6 +74,7 @@ export class RouterServer {
     };
     if (signal.aborted) count();
     else signal.addEventListener("abort", count, { once: true });
+    this.#gateway.isStopping = true;
     await this.#router.close({ signal });
     await this.#server.close({ signal });
     await this.#upstream.close();
@@ -83,7 +82,7 @@ export class RouterServer {
   }
 }
 
-async function listen(config: ServeConfig, router: Router, log: Logger): Promise<GatewayServer> {
+async function listen(config: ServeConfig, router: Router, gateway: Gateway, log: Logger): Promise<GatewayServer> {
   const { host, port, maxBodyBytes, apiKeys, control, controlToken } = config;
   const api = createGatewayApi({
     router: apiKeys.length === 0 ? router : behindKeys(router, new ApiKeys(apiKeys)),
@@ -93,8 +92,8 @@ async function listen(config: ServeConfig, router: Router, log: Logger): Promise
   });
   try {
     return await serveGateway({
-      gateway: { answer: (request) => answer(router, request) },
-      fallback: (request) => logged(log, request, () => api.fetch(request)),
+      gateway,
+      fallback: (request) => logControl(log, request, () => api.fetch(request)),
       onRefused: (refusal) => logRefusal(log, refusal),
       apiKeys: apiKeys.length === 0 ? undefined : apiKeys,
       host,
@@ -117,12 +116,21 @@ function behindKeys(router: Router, keys: ApiKeys): Router {
   return Object.create(router, { explain: { value: explain } });
 }
 
-/** Answers a request; one that comes too late is told when to come again. */
-async function answer(router: Router, request: GatewayRequest): Promise<Answer> {
-  const given = await router.answer(request);
-  const isLate = given.status === 503 && !given.headers.has("retry-after");
-  if (isLate) given.headers.set("retry-after", RETRY_AFTER_SECONDS);
-  return given;
+/** A router that tells whoever comes too late when to come again. */
+class LastOrders implements Gateway {
+  readonly #router: Router;
+  isStopping = false;
+
+  constructor(router: Router) {
+    this.#router = router;
+  }
+
+  async answer(request: GatewayRequest): Promise<Answer> {
+    const isLate = this.isStopping;
+    const answer = await this.#router.answer(request);
+    if (isLate && answer.status === 503) answer.headers.set("retry-after", RETRY_AFTER_SECONDS);
+    return answer;
+  }
 }
 
 const PROBLEMS: Readonly<Record<string, string>> = {
@@ -138,33 +146,4 @@ function addressError(host: string, port: number, cause: unknown): unknown {
   return new ServeError("KVROUTE_SERVE_ADDRESS", `Expected to listen at ${host} port ${port}, but ${problem}.`, {
     cause,
   });
-}
-
-/** Logs a request: what went wrong on this side of the client stands out. */
-function logRequest(log: Logger, record: RequestRecord): void {
-  const isTrouble = record.outcome === "failed" || record.outcome === "stalled" || record.status >= 500;
-  const fields = Object.entries(record).map(([name, value]) => [name, name.endsWith("Ms") ? rounded(value) : value]);
-  log[isTrouble ? "warn" : "info"](Object.fromEntries(fields), "request");
-}
-
-/** Logs a request that the router has not heard of, say because it has no key. */
-function logRefusal(log: Logger, { method, path, status, error }: Refusal): void {
-  const isKnown = error instanceof KvrouteError;
-  const fields = { method, path, status, outcome: "refused", error: isKnown ? error.code : undefined };
-  if (isKnown) log.info(fields, "request");
-  else log.error({ ...fields, err: error }, "request");
-}
-
-/** Logs what may change something beside the engines' paths; reading is done every few seconds, and says nothing. */
-async function logged(log: Logger, request: Request, answer: () => Promise<Response>): Promise<Response> {
-  const response = await answer();
-  const { pathname: path } = new URL(request.url);
-  const { method } = request;
-  if (method !== "GET" && method !== "HEAD") log.info({ method, path, status: response.status }, "control");
-  return response;
-}
-
-/** Rounds a time to microseconds. */
-function rounded(timeMs: number | undefined): number | undefined {
-  return timeMs === undefined ? undefined : Number(timeMs.toFixed(3));
 }

@@ -1,0 +1,33 @@
+import type { Logger } from "pino";
+import { KvrouteError } from "../../errors.js";
+import type { RequestRecord } from "../../gateway/router.js";
+import type { Refusal } from "../../node/serve-gateway.js";
+
+/** Logs a request: what went wrong on this side of the client stands out. */
+export function logRequest(log: Logger, record: RequestRecord): void {
+  const isTrouble = record.outcome === "failed" || record.outcome === "stalled" || record.status >= 500;
+  const fields = Object.entries(record).map(([name, value]) => [name, name.endsWith("Ms") ? rounded(value) : value]);
+  log[isTrouble ? "warn" : "info"](Object.fromEntries(fields), "request");
+}
+
+/** Logs a request that the router has not heard of, say because it has no key. */
+export function logRefusal(log: Logger, { method, path, status, error }: Refusal): void {
+  const isKnown = error instanceof KvrouteError;
+  const fields = { method, path, status, outcome: "refused", error: isKnown ? error.code : undefined };
+  if (isKnown) log.info(fields, "request");
+  else log.error({ ...fields, err: error }, "request");
+}
+
+/** Logs what may change something beside the engines' paths; reading is done every few seconds, and says nothing. */
+export async function logControl(log: Logger, request: Request, answer: () => Promise<Response>): Promise<Response> {
+  const response = await answer();
+  const { pathname: path } = new URL(request.url);
+  const { method } = request;
+  if (method !== "GET" && method !== "HEAD") log.info({ method, path, status: response.status }, "control");
+  return response;
+}
+
+/** Rounds a time to microseconds. */
+function rounded(timeMs: number | undefined): number | undefined {
+  return timeMs === undefined ? undefined : Number(timeMs.toFixed(3));
+}
