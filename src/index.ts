@@ -83,6 +83,7 @@ export {
   type UpstreamRequest,
   type WorkerOptions,
 } from "./gateway/router.js";
+export type { StopSignal } from "./gateway/stop.js";
 export {
   type PeekedSelection,
   type PendingSelection,

@@ -2,6 +2,7 @@ import type { Clock } from "../clock.js";
 import { QueueError } from "../errors.js";
 import { countOption } from "../selection/policies/numbers.js";
 import { AdmissionRate } from "./admission-rate.js";
+import type { StopSignal } from "./stop.js";
 
 /** What an admission queue is made with. */
 export interface AdmissionOptions {
@@ -37,7 +38,7 @@ type Ending = Exclude<keyof AdmissionStats, "waiting">;
 /** A request that has come and has neither gone nor been turned away. */
 class Entry {
   readonly attempt: () => unknown;
-  readonly signal: AbortSignal | undefined;
+  readonly signal: StopSignal | undefined;
   /** A group that it has to itself, where it was given none. */
   readonly group: unknown;
   ending: Ending | undefined;
@@ -46,7 +47,7 @@ class Entry {
   /** Tells its caller, once it has to wait. */
   onEnd: (() => void) | undefined;
 
-  constructor(attempt: () => unknown, signal: AbortSignal | undefined, group: unknown) {
+  constructor(attempt: () => unknown, signal: StopSignal | undefined, group: unknown) {
     this.attempt = attempt;
     this.signal = signal;
     this.group = group ?? this;
@@ -112,7 +113,7 @@ export class AdmissionQueue {
    * @throws {QueueError} `KVROUTE_GATEWAY_QUEUE_FULL` if `maxQueued` wait already, `KVROUTE_GATEWAY_QUEUE_TIMEOUT` if it has
    *   waited for `queueTimeoutMs`
    */
-  enter<T>(attempt: () => T | undefined, signal?: AbortSignal, group?: unknown): T | Promise<T> {
+  enter<T>(attempt: () => T | undefined, signal?: StopSignal, group?: unknown): T | Promise<T> {
     if (this.#closedWith !== undefined) throw this.#closedWith.error;
     signal?.throwIfAborted();
     const entry = new Entry(attempt, signal, group);

@@ -1,5 +1,6 @@
 import type { Clock } from "../clock.js";
 import { UpstreamError } from "../errors.js";
+import { Stop, type StopSignal } from "./stop.js";
 import type { Outcome } from "./types.js";
 
 /** What a call is made with. */
@@ -10,7 +11,7 @@ export interface CallParts {
   /** After which time it ends once an answer has begun, if nothing moves. */
   readonly stallTimeoutMs: number;
   /** Aborts when the caller has gone. */
-  readonly caller: AbortSignal | undefined;
+  readonly caller: StopSignal | undefined;
   /** Names the worker in errors. */
   readonly workerId: string;
   /** Gives back all that the call holds. Called once, however the call ends. */
@@ -25,7 +26,7 @@ export interface CallParts {
  */
 export class Call {
   readonly #parts: CallParts;
-  readonly #controller = new AbortController();
+  readonly #stop = new Stop();
   readonly settled: Promise<void>;
   #resolveSettled: () => void = () => {};
   #isSettled = false;
@@ -52,8 +53,8 @@ export class Call {
   }
 
   /** Aborts when the call is cut, for the worker's end of it. */
-  get signal(): AbortSignal {
-    return this.#controller.signal;
+  get signal(): StopSignal {
+    return this.#stop;
   }
 
   /** Whether the caller has gone: nobody is there to be told anything. */
@@ -112,7 +113,7 @@ export class Call {
   cut(outcome: Outcome, reason: unknown): void {
     this.settle(outcome);
     this.close();
-    this.#controller.abort(reason);
+    this.#stop.abort(reason);
     this.#interrupt?.(reason);
   }
 

@@ -4,6 +4,7 @@ import { OptionError } from "../errors.js";
 import { countOption } from "../selection/policies/numbers.js";
 import { HeaderList } from "./header-list.js";
 import { JITTER_DEFAULT, jittered, numberOption } from "./retry.js";
+import type { StopSignal } from "./stop.js";
 import type { AnswerBody } from "./types.js";
 import type { Upstream, UpstreamRequest } from "./upstream.js";
 
@@ -213,7 +214,7 @@ function ask(upstream: Upstream, request: UpstreamRequest): Promise<boolean> {
   const { signal } = request;
   return new Promise((resolve) => {
     const giveUp = () => resolve(false); // at once, also where the upstream does not hear the signal
-    signal.addEventListener("abort", giveUp, { once: true });
+    signal.addEventListener("abort", giveUp);
     answer(upstream, request)
       .then(resolve, giveUp)
       .finally(() => signal.removeEventListener("abort", giveUp));
@@ -227,10 +228,10 @@ async function answer(upstream: Upstream, request: UpstreamRequest): Promise<boo
   return status >= 200 && status < 300;
 }
 
-async function drain(body: AnswerBody, signal: AbortSignal): Promise<void> {
+async function drain(body: AnswerBody, signal: StopSignal): Promise<void> {
   const cancel = () => void body.cancel(signal.reason).catch(nothing);
   if (signal.aborted) return cancel();
-  signal.addEventListener("abort", cancel, { once: true });
+  signal.addEventListener("abort", cancel);
   try {
     let length = 0;
     for (let chunk = await body.read(); chunk !== undefined; chunk = await body.read()) {

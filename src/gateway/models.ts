@@ -3,6 +3,7 @@ import type { Clock } from "../clock.js";
 import { UpstreamError } from "../errors.js";
 import { jsonAnswer } from "./envelope.js";
 import { isObject } from "./prompt/body.js";
+import type { StopSignal } from "./stop.js";
 import { ANSWER_BYTES_MAX } from "./stream.js";
 import type { Answer, AnswerBody } from "./types.js";
 import type { Upstream, UpstreamRequest } from "./upstream.js";
@@ -18,7 +19,7 @@ export const MODELS_LISTED_MAX = 10_000;
 export interface ModelsParts {
   readonly clock: Clock;
   readonly upstream: Upstream;
-  readonly signal: AbortSignal | undefined;
+  readonly signal: StopSignal | undefined;
   readonly targets: readonly Omit<UpstreamRequest, "signal">[];
 }
 

@@ -1,4 +1,5 @@
 import type { HeaderList } from "./header-list.js";
+import type { StopSignal } from "./stop.js";
 
 /** A request as the pipeline works on it, whoever received it. */
 export interface GatewayRequest {
@@ -15,7 +16,7 @@ export interface GatewayRequest {
   /** Names the tenant where the server knows it. Default: the credentials in the headers do. */
   readonly tenant?: string | undefined;
   /** Aborts when the caller has gone. */
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: StopSignal | undefined;
   /** Keeps the runtime awake until a promise settles, where a runtime has to be asked. */
   readonly waitUntil?: ((promise: Promise<unknown>) => void) | undefined;
 }

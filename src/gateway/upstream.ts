@@ -1,5 +1,6 @@
 import { UpstreamError } from "../errors.js";
 import { HeaderList } from "./header-list.js";
+import { abortSignalOf, type StopSignal } from "./stop.js";
 import type { Answer, AnswerBody } from "./types.js";
 
 /** What is sent to a worker. */
@@ -9,7 +10,7 @@ export interface UpstreamRequest {
   readonly headers: HeaderList;
   readonly bytes?: Uint8Array | undefined;
   /** Ends the request at once, its answer too. */
-  readonly signal: AbortSignal;
+  readonly signal: StopSignal;
 }
 
 /**
@@ -41,7 +42,7 @@ export function fetchUpstream(send: (url: string, init: RequestInit) => Promise<
       const init: RequestInit = {
         method,
         headers: new Headers(requestHeaders(headers).toPairs()),
-        signal,
+        signal: abortSignalOf(signal),
         redirect: "manual",
       };
       if (bytes !== undefined) init.body = bytes as Uint8Array<ArrayBuffer>;

@@ -1,7 +1,8 @@
 import type { Clock } from "../clock.js";
+import type { StopSignal } from "./stop.js";
 
 /** Waits for a time, or for the signal, with whose reason it rejects. */
-export function sleep(clock: Clock, ms: number, signal: AbortSignal | undefined): Promise<void> {
+export function sleep(clock: Clock, ms: number, signal: StopSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     const end = (settle: () => void) => {
       clock.clearTimeout(timer);

@@ -1,6 +1,7 @@
 import type { Dispatcher } from "undici";
 import { joinBytes } from "../../bytes.js";
 import { HeaderList } from "../../gateway/header-list.js";
+import type { StopSignal } from "../../gateway/stop.js";
 import type { Answer, AnswerBody } from "../../gateway/types.js";
 import { OF_THE_CONNECTION } from "../../gateway/upstream.js";
 
@@ -16,7 +17,7 @@ const LEFT_BEHIND = new Set(OF_THE_CONNECTION);
 export interface ExchangeParts {
   /** Whether the answer has a body where its status allows one. */
   readonly hasBody: boolean;
-  readonly signal: AbortSignal;
+  readonly signal: StopSignal;
   /** Is told once that the connection is free, or lost. */
   readonly onDone: () => void;
 }
