@@ -11,6 +11,7 @@ import { Connection } from "./gateway/connection.js";
 import { checkLength, readBody, type Target, targetOf } from "./gateway/incoming.js";
 import { checkLimit } from "./gateway/limit.js";
 import { type Outlet, refuse, sendAnswer } from "./gateway/outgoing.js";
+import { serverOptions } from "./gateway/server-options.js";
 import { listen } from "./listen.js";
 
 /** What answers the requests below `/v1/`: a `Router` does. */
@@ -75,13 +76,7 @@ const MS_MAX = 2 ** 31 - 1;
 const BYTES_MAX = 2 ** 31 - 1;
 const CONNECTIONS_MAX = 1_048_576;
 const CONNECTIONS_DEFAULT = 16_384;
-const HEADER_BYTES_DEFAULT = 16_384;
-const HEADERS_TIMEOUT_MS_DEFAULT = 60_000;
-const REQUEST_TIMEOUT_MS_DEFAULT = 300_000;
-const KEEP_ALIVE_MS_DEFAULT = 65_000;
 const SEND_TIMEOUT_MS_DEFAULT = 600_000;
-/** How often the times of requests are looked at, where they are long. */
-const CHECK_MS = 10_000;
 
 /**
  * Starts a server of a gateway.
@@ -250,17 +245,6 @@ function proceed(visit: Visit): void {
   if (!visit.awaitsContinue) return;
   visit.awaitsContinue = false;
   visit.response.writeContinue();
-}
-
-function serverOptions(options: GatewayServerOptions) {
-  const { headersTimeoutMs = HEADERS_TIMEOUT_MS_DEFAULT, requestTimeoutMs = REQUEST_TIMEOUT_MS_DEFAULT } = options;
-  return {
-    headersTimeout: Math.min(checkLimit("headersTimeoutMs", headersTimeoutMs, 1, MS_MAX), requestTimeoutMs),
-    requestTimeout: checkLimit("requestTimeoutMs", requestTimeoutMs, 1, MS_MAX),
-    connectionsCheckingInterval: Math.min(CHECK_MS, headersTimeoutMs, requestTimeoutMs),
-    keepAliveTimeout: checkLimit("keepAliveMs", options.keepAliveMs ?? KEEP_ALIVE_MS_DEFAULT, 1, MS_MAX),
-    maxHeaderSize: checkLimit("maxHeaderBytes", options.maxHeaderBytes ?? HEADER_BYTES_DEFAULT, 1, BYTES_MAX),
-  };
 }
 
 /** The error that a client is told: of what is no error of this package, nothing. */
