@@ -88,14 +88,14 @@ export class Attempt {
     const { path } = prepared.request;
     const call = this.#call;
     try {
-      const request = { ...targetOf(worker, prepared.request, settings), signal: call.signal };
-      const sent = settings.upstream.send(request);
+      const { method, url, headers, bytes } = targetOf(worker, prepared.request, settings);
+      const sent = settings.upstream.send({ method, url, headers, bytes, signal: call.signal });
       sent.then((answer) => this.#dropLate(answer), nothing);
       const answer = await call.wait(sent);
-      const { status, headers } = answer;
+      const { status } = answer;
       this.#status = status;
       if (status >= 400) {
-        this.#verdict = verdictOf({ path, status, headers });
+        this.#verdict = verdictOf({ path, status, headers: answer.headers });
         if (isToBeRetried(this.#verdict)) return this.#giveUp(answer);
       }
       const passed = await this.#passOn(answer);

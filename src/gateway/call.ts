@@ -28,6 +28,9 @@ export class Call {
   readonly #parts: CallParts;
   readonly #stop = new Stop();
   readonly settled: Promise<void>;
+  /** Its neighbours in the list of those under way. */
+  before: Call | null = null;
+  after: Call | null = null;
   #resolveSettled: () => void = () => {};
   #isSettled = false;
   #progressMs = 0;

@@ -156,6 +156,7 @@ export class Fleet {
    * @throws {NoWorkerError} `KVROUTE_NO_WORKER` if those that do are draining, or have failed too often
    */
   candidates(wanted: Wanted): readonly string[] | undefined | "busy" {
+    if (this.#areAllFree(wanted)) return undefined;
     const free: string[] = [];
     const barred = new Map<Bar, number>();
     for (const worker of this.#workers.values()) {
@@ -163,10 +164,14 @@ export class Fleet {
       if (bar === undefined) free.push(worker.settings.id);
       else barred.set(bar, (barred.get(bar) ?? 0) + 1);
     }
-    if (barred.size === 0) return undefined;
     if (free.length > 0) return free;
     if (barred.has("busy")) return "busy";
     throw this.#nobody(wanted, barred);
+  }
+
+  #areAllFree(wanted: Wanted): boolean {
+    for (const worker of this.#workers.values()) if (this.#barOf(worker, wanted) !== undefined) return false;
+    return true;
   }
 
   /** Whether a worker that has not failed a request could have it now. */

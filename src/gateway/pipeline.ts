@@ -5,6 +5,7 @@ import { SessionTable } from "../selection/sessions.js";
 import { AdmissionQueue } from "./admission.js";
 import { targetOf } from "./attempt.js";
 import type { Call } from "./call.js";
+import { CallList } from "./call-list.js";
 import { errorAnswer } from "./envelope.js";
 import { explain, type RouteExplanation } from "./explain.js";
 import { Fleet, type FleetWorker } from "./fleet.js";
@@ -38,7 +39,7 @@ export class Pipeline implements Station {
   /** Which worker keeps which response, for requests that go on from one. */
   readonly #stored = new SessionTable();
   readonly #tenants = new Tenants();
-  readonly #calls = new Set<Call>();
+  readonly #calls = new CallList();
   /** Requests that have no answer yet, or whose answer has not ended. */
   #underWay = 0;
   #ids = 0;

@@ -98,8 +98,18 @@ export class RequestLog {
     if (settings.onRequest === undefined) return;
     const { worker, decision, attempt = 0, queuedMs = 0, routingMs = durationMs } = this.#receipt ?? {};
     settings.tell("onRequest", {
-      ...{ method, path, model: this.model, status, outcome, error },
-      ...{ worker, decision, attempts: attempt, queuedMs, routingMs, durationMs },
+      method,
+      path,
+      model: this.model,
+      status,
+      outcome,
+      error,
+      worker,
+      decision,
+      attempts: attempt,
+      queuedMs,
+      routingMs,
+      durationMs,
       ttftMs: this.#firstTokenAtMs === undefined ? undefined : this.#firstTokenAtMs - this.#begunAtMs,
       predictedCachedTokens: this.#receipt?.predictedCachedTokens,
       cachedTokens: usage?.cachedTokens,

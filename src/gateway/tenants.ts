@@ -11,11 +11,15 @@ export const TENANTS_MAX = 1_024;
  */
 export class Tenants {
   readonly #known = new Map<bigint, string>();
+  /** Whose request was the last: it need not be moved, and clients often have a router to themselves. */
+  #last: bigint | undefined;
 
   async of(headers: HeaderReader): Promise<string> {
     if (CREDENTIALS.every((name) => headers.get(name) === null)) return "";
     const key = xxh3(new TextEncoder().encode(JSON.stringify(CREDENTIALS.map((name) => headers.get(name)))));
     const tenant = this.#known.get(key) ?? (await tenantOf(headers));
+    if (key === this.#last) return tenant;
+    this.#last = key;
     this.#known.delete(key);
     this.#known.set(key, tenant); // last in the order, which is that of use
     if (this.#known.size > TENANTS_MAX) this.#known.delete(this.#known.keys().next().value as bigint);

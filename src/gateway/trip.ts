@@ -8,6 +8,8 @@ import type { Station } from "./station.js";
 import type { Answer } from "./types.js";
 import { sleep } from "./wait.js";
 
+const NOBODY: ReadonlySet<FleetWorker> = /* @__PURE__ */ new Set();
+
 /** An attempt that is to be followed by another one. */
 interface Retry {
   readonly reason: RetryReason;
@@ -21,7 +23,7 @@ export class Trip {
   readonly #prepared: Prepared;
   readonly #log: RequestLog;
   /** Workers that have failed it since all had a chance. */
-  readonly #tried = new Set<FleetWorker>();
+  #tried: Set<FleetWorker> | undefined;
   #attempts = 0;
   /** Time in the queue. */
   #queuedMs = 0;
@@ -80,7 +82,7 @@ export class Trip {
 
   /** Names the requests that can go to the same workers: when one of them has to wait, all have to. */
   #group(): string | undefined {
-    if (this.#tried.size > 0) return undefined; // its own
+    if (this.#tried !== undefined) return undefined; // its own
     const keeper = this.#station.keeperOf(this.#prepared);
     return keeper === undefined ? this.#prepared.model : JSON.stringify([this.#prepared.model, keeper.settings.id]);
   }
@@ -91,11 +93,13 @@ export class Trip {
     const { select, model, request } = this.#prepared;
     request.signal?.throwIfAborted();
     const wanted = this.#wanted();
-    if (this.#tried.size > 0 && !fleet.isAnyoneLeft(wanted)) this.#tried.clear(); // they have gone since
+    if (this.#tried !== undefined && !fleet.isAnyoneLeft(wanted)) this.#tried.clear(); // they have gone since
     const allowedWorkerIds = fleet.candidates(wanted);
     if (allowedWorkerIds === "busy") return undefined;
     const explain = settings.onDecision !== undefined;
-    const selection = service.selectAndReserve({ ...select, allowedWorkerIds, explain });
+    const { sequenceHashes, islTokens, session, tenant, affinityKey } = select;
+    const asked = { sequenceHashes, islTokens, session, tenant, affinityKey, allowedWorkerIds, explain };
+    const selection = service.selectAndReserve(asked);
     const worker = fleet.get(String(selection.worker.workerId));
     const bytesPerToken = rates.get(model);
     const predictedTokens = modelTokens(selection.cachedTokens, bytesPerToken);
@@ -119,7 +123,7 @@ export class Trip {
   #wanted(): Wanted {
     const { clock } = this.#station;
     const keeper = this.#station.keeperOf(this.#prepared);
-    return { model: this.#prepared.model, keeper, nowMs: clock.now(), tried: this.#tried };
+    return { model: this.#prepared.model, keeper, nowMs: clock.now(), tried: this.#tried ?? NOBODY };
   }
 
   #tell(receipt: Receipt): void {
@@ -134,6 +138,7 @@ export class Trip {
   #isToBeRetried(worker: FleetWorker, verdict: Verdict): boolean {
     const { settings, fleet, random } = this.#station;
     if (settings.retry === undefined || verdict.retry === undefined) return false;
+    this.#tried ??= new Set();
     this.#tried.add(worker);
     const position = { attempt: this.#attempts, verdict, hasOther: fleet.isAnyoneLeft(this.#wanted()) };
     const pauseMs = retryDelayMs(settings.retry, position, random);

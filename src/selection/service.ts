@@ -7,7 +7,7 @@ import type { RoutingPartition } from "./cache/types.js";
 import { SelectionCache } from "./cache.js";
 import { checkName } from "./catalog/registration.js";
 import { kv, type Policy } from "./policy.js";
-import { activeLoadOf, selectionAgain, selectionOf } from "./service/answers.js";
+import { activeLoadOf, bookedSelectionOf, selectionAgain, selectionOf } from "./service/answers.js";
 import type { LiveBooking } from "./service/bookings.js";
 import { blockSizeOf, Decider, type Decision, potentialBlocksOf, prefillTokensOf } from "./service/decide.js";
 import { LearntSizes } from "./service/learnt-size.js";
@@ -147,7 +147,7 @@ export class SelectionService {
     const decision = this.#decide(request, nowMs);
     const booking = this.#ledger.book(selectionId, inputsOf(this.#keptOf(request, decision), decision.row), nowMs);
     this.#cache.discard(namesOf(request), selectionId);
-    return { ...selectionOf(request, decision, this.#busy), ...booking };
+    return bookedSelectionOf(selectionOf(request, decision, this.#busy), booking);
   }
 
   /**

@@ -1,6 +1,9 @@
 import type { WorkerId, WorkerWithDpRank } from "../core/keys.js";
 import { checkRank, type WorkerKey, workerKey } from "../core/worker-key.js";
+import { type Aged, AgeOrder, NOT_LATE } from "./cache/age-order.js";
 import { checkText, checkTime } from "./cache/checks.js";
+import { type Identified, IdTable } from "./cache/id-table.js";
+import { isSameWorker } from "./policies/choose.js";
 import { countOption, positiveOption } from "./policies/numbers.js";
 
 export interface SessionTableOptions {
@@ -16,10 +19,20 @@ export const SESSION_IDLE_MS_DEFAULT = 3_600_000;
 /** A longer id names no session: a wrong one would be worse than none. */
 export const SESSION_ID_LENGTH_MAX = 256;
 
-interface Session {
-  readonly key: string;
-  worker: WorkerWithDpRank;
-  usedAtMs: number;
+/** A session. Its age is the time of its last use. */
+class Session implements Aged<Session>, Identified<Session> {
+  insertedAtMs = 0;
+  generation = 0;
+  older: Session | null = null;
+  newer: Session | null = null;
+  lateIndex = NOT_LATE;
+  idHash = 0;
+  chained: Session | null = null;
+
+  constructor(
+    readonly id: string,
+    readonly worker: WorkerWithDpRank,
+  ) {}
 }
 
 /**
@@ -29,8 +42,9 @@ interface Session {
 export class SessionTable {
   readonly #maxSessions: number;
   readonly #idleMs: number;
-  /** In the order of use, as a Map keeps the order of insertion. */
-  readonly #sessions = new Map<string, Session>();
+  readonly #sessions = new IdTable<Session>();
+  readonly #byUse = new AgeOrder<Session>();
+  #uses = 0;
   readonly #byWorker = new Map<WorkerKey, Set<Session>>();
   #nowMs = Number.NEGATIVE_INFINITY;
   #evicted = 0;
@@ -70,15 +84,21 @@ export class SessionTable {
     if (!isSession(tenant, session)) return false;
     const key = sessionKey(tenant, session);
     const known = this.#sessions.get(key);
+    if (known !== undefined && isSameWorker(known.worker, worker)) {
+      this.#byUse.delete(known);
+      this.#use(known);
+      return true;
+    }
     if (known !== undefined) this.#drop(known);
     const { workerId, dpRank } = worker;
-    const entry: Session = { key, worker: { workerId, dpRank }, usedAtMs: this.#nowMs };
-    this.#sessions.set(key, entry);
+    const entry = new Session(key, { workerId, dpRank });
+    this.#sessions.put(entry);
+    this.#use(entry);
     const neighbours = this.#byWorker.get(home);
     if (neighbours === undefined) this.#byWorker.set(home, new Set([entry]));
     else neighbours.add(entry);
     if (this.#sessions.size > this.#maxSessions) {
-      this.#drop(this.#sessions.values().next().value as Session); // there is one: the limit is 1 or more
+      this.#drop(this.#byUse.oldest as Session); // there is one: the limit is 1 or more
       this.#evicted++;
     }
     return true;
@@ -94,8 +114,7 @@ export class SessionTable {
 
   /** Forgets all that a worker served. */
   removeWorker(workerId: WorkerId): void {
-    for (const session of this.#byWorker.get(workerKey(workerId)) ?? []) this.#sessions.delete(session.key);
-    this.#byWorker.delete(workerKey(workerId));
+    for (const session of this.#byWorker.get(workerKey(workerId)) ?? []) this.#drop(session);
   }
 
   /** Forgets all that one rank of a worker served. */
@@ -109,15 +128,23 @@ export class SessionTable {
   // set back. Each that goes came once: no call is long but after a time when nobody called.
   #expire(nowMs: number): void {
     this.#nowMs = Math.max(this.#nowMs, nowMs);
-    for (const session of this.#sessions.values()) {
-      if (this.#nowMs - session.usedAtMs <= this.#idleMs) return;
-      this.#drop(session);
+    for (let oldest = this.#byUse.oldest; oldest !== null; oldest = this.#byUse.oldest) {
+      if (this.#nowMs - oldest.insertedAtMs <= this.#idleMs) return;
+      this.#drop(oldest);
       this.#expired++;
     }
   }
 
+  /** Makes a session the one that was used last. */
+  #use(session: Session): void {
+    session.insertedAtMs = this.#nowMs;
+    session.generation = ++this.#uses;
+    this.#byUse.add(session);
+  }
+
   #drop(session: Session): void {
-    this.#sessions.delete(session.key);
+    this.#sessions.delete(session);
+    this.#byUse.delete(session);
     const home = workerKey(session.worker.workerId);
     const neighbours = this.#byWorker.get(home);
     neighbours?.delete(session);

@@ -109,6 +109,11 @@ class World {
     retry: { attempts: ATTEMPTS, backoffMs: 50 },
     maxQueued: 3,
     ...TIMES,
+    // When it is decided, not when it is sent: in between another request may fail, and open the breaker.
+    onDecision: ({ worker, model }) => {
+      if (this.#stateOf(worker)?.breaker?.state === "open")
+        this.broken.push(`model ${model} to ${worker}: its breaker is open`);
+    },
     onRequest: ({ outcome }) => {
       this.records++;
       if (outcome === "refused") this.refused++;
@@ -161,10 +166,12 @@ class World {
         id < visit.id && isNew && model === visit.model && (path === PATHS[2]) === (visit.path === PATHS[2]),
     );
     if (visit.calls.length === 0) law(before.length === 0, `${before[0]?.id} came before`);
-    const state = this.router.stats().workers.find(({ id }) => id === call.worker);
-    law(state?.breaker?.state !== "open", "its breaker is open");
-    law((state?.inFlight ?? 0) <= MAX_IN_FLIGHT, "it is busy");
+    law((this.#stateOf(call.worker)?.inFlight ?? 0) <= MAX_IN_FLIGHT, "it is busy");
     visit.calls.push(call);
+  }
+
+  #stateOf(worker: string) {
+    return this.router.stats().workers.find(({ id }) => id === worker);
   }
 
   #look(): void {

@@ -49,6 +49,12 @@ export class AgeOrder<T extends Aged<T>> {
     else this.#takeOut(entry);
   }
 
+  /** Lists all, late ones last. Nothing may be added or deleted meanwhile. */
+  *[Symbol.iterator](): Generator<T, void, undefined> {
+    for (let entry = this.#oldest; entry !== null; entry = entry.newer) yield entry;
+    yield* this.#late;
+  }
+
   /** Lists what both structures hold, each as it stands, for tests that look inside. */
   inspect(): { listed: T[]; late: readonly T[] } {
     const listed: T[] = [];

@@ -69,6 +69,7 @@ export class IdTable<T extends Identified<T>> {
     for (let other = this.#buckets[bucket] as T; other !== entry; other = other.chained as T) before = other;
     if (before === null) this.#buckets[bucket] = entry.chained;
     else before.chained = entry.chained;
+    entry.chained = null; // what has gone must keep nothing alive
   }
 
   #find(id: string, hash: number): T | undefined {

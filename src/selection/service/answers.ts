@@ -5,6 +5,34 @@ import type { ActiveLoad, Booking, BusyThresholds, Selection, SelectRequest } fr
 
 // What callers are told of decisions and bookings.
 
+/**
+ * Tells in one what was decided for a request and how it is booked. Field by field: V8 makes an object of two spread ones slow
+ * to read, and keeps what it is made of beyond the next collection.
+ */
+export function bookedSelectionOf(selection: Selection, booking: Booking): Selection & Booking {
+  return {
+    selectionId: booking.selectionId,
+    modelName: booking.modelName,
+    routingGroup: booking.routingGroup,
+    worker: booking.worker,
+    endpoint: booking.endpoint,
+    blockSize: selection.blockSize,
+    islTokens: booking.islTokens,
+    sequenceHashes: selection.sequenceHashes,
+    overlapBlocks: selection.overlapBlocks,
+    cachedTokens: selection.cachedTokens,
+    effectivePrefillTokens: booking.effectivePrefillTokens,
+    potentialDecodeBlocks: selection.potentialDecodeBlocks,
+    decodeBusy: selection.decodeBusy,
+    home: selection.home,
+    decision: selection.decision,
+    explanation: selection.explanation,
+    trackPrefillTokens: booking.trackPrefillTokens,
+    existing: booking.existing,
+    expiresAtMs: booking.expiresAtMs,
+  };
+}
+
 /** Tells what was decided for a request. */
 export function selectionOf(request: SelectRequest, decision: Decision, busy: BusyThresholds): Selection {
   const { partition, row, prompt, blockSize, overlapBlocks, potentialDecodeBlocks } = decision;

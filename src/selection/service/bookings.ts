@@ -1,5 +1,6 @@
 import { SelectionLimitError, UnknownBookingError } from "../../errors.js";
 import { type Aged, AgeOrder, NOT_LATE } from "../cache/age-order.js";
+import { type Identified, IdTable } from "../cache/id-table.js";
 import type { Partition } from "../catalog/partition.js";
 import type { WorkerRow } from "../catalog/row.js";
 import type { LoadBooking } from "../load.js";
@@ -23,19 +24,21 @@ export interface BookingInputs {
 }
 
 /** A live booking. Its age is that of its lease. */
-export class LiveBooking implements Aged<LiveBooking> {
+export class LiveBooking implements Aged<LiveBooking>, Identified<LiveBooking> {
   insertedAtMs = 0;
   generation = 0;
   older: LiveBooking | null = null;
   newer: LiveBooking | null = null;
   lateIndex = NOT_LATE;
+  idHash = 0;
+  chained: LiveBooking | null = null;
   /** Whether its first token has come. */
   hasAnswered = false;
   /** Whether its engine has said how much it had cached. */
   hasReported = false;
 
   constructor(
-    readonly selectionId: string,
+    readonly id: string,
     readonly inputs: BookingInputs,
     readonly load: LoadBooking,
   ) {}
@@ -44,7 +47,7 @@ export class LiveBooking implements Aged<LiveBooking> {
   view(existing: boolean, leaseMs: number): Booking {
     const { partition, row, islTokens, effectivePrefillTokens, trackPrefillTokens } = this.inputs;
     return {
-      selectionId: this.selectionId,
+      selectionId: this.id,
       modelName: partition.modelName,
       routingGroup: partition.routingGroup,
       worker: row.worker,
@@ -61,7 +64,7 @@ export class LiveBooking implements Aged<LiveBooking> {
 /** The live bookings by id, and in the order in which their leases run out. */
 export class BookingTable {
   readonly #maxBookings: number;
-  readonly #byId = new Map<string, LiveBooking>();
+  readonly #byId = new IdTable<LiveBooking>();
   readonly #leases = new AgeOrder<LiveBooking>();
   #renewals = 0;
 
@@ -97,7 +100,7 @@ export class BookingTable {
 
   /** Adds a booking whose id has none, with a new lease. */
   add(booking: LiveBooking, nowMs: number): void {
-    this.#byId.set(booking.selectionId, booking);
+    this.#byId.put(booking);
     this.#lease(booking, nowMs);
   }
 
@@ -108,14 +111,14 @@ export class BookingTable {
   }
 
   delete(booking: LiveBooking): void {
-    this.#byId.delete(booking.selectionId);
+    this.#byId.delete(booking);
     this.#leases.delete(booking);
   }
 
-  /** Lists the bookings on some rows. */
+  /** Lists the bookings on some rows, in the order in which their leases run out, but for late ones. */
   on(rows: readonly WorkerRow[]): LiveBooking[] {
     const wanted = new Set(rows);
-    return [...this.#byId.values()].filter(({ inputs }) => wanted.has(inputs.row));
+    return [...this.#leases].filter(({ inputs }) => wanted.has(inputs.row));
   }
 
   #lease(booking: LiveBooking, nowMs: number): void {

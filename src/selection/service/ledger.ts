@@ -74,7 +74,7 @@ export class Ledger {
    */
   again(known: LiveBooking, claimed: ClaimedInputs, nowMs: number): Booking {
     const difference = differenceOf(known.inputs, claimed);
-    if (difference !== undefined) throw new BookingConflictError(known.selectionId, difference);
+    if (difference !== undefined) throw new BookingConflictError(known.id, difference);
     this.#bookings.renew(known, nowMs);
     return known.view(true, this.#parts.leaseMs);
   }
@@ -139,7 +139,7 @@ export class Ledger {
 
   #lose(booking: LiveBooking, reason: BookingEnd, nowMs: number): Expired {
     this.end(booking, nowMs);
-    const ended = { selectionId: booking.selectionId, worker: booking.inputs.row.worker, reason };
+    const ended = { selectionId: booking.id, worker: booking.inputs.row.worker, reason };
     this.#untold.push(ended);
     return ended;
   }
