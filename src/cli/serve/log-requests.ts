@@ -3,6 +3,8 @@ import { KvrouteError } from "../../errors.js";
 import type { RequestRecord } from "../../gateway/router.js";
 import type { Refusal } from "../../node/serve-gateway.js";
 
+const UNAUTHORIZED = 401;
+
 /** Logs a request: what went wrong on this side of the client stands out. */
 export function logRequest(log: Logger, record: RequestRecord): void {
   const isTrouble = record.outcome === "failed" || record.outcome === "stalled" || record.status >= 500;
@@ -18,12 +20,17 @@ export function logRefusal(log: Logger, { method, path, status, error }: Refusal
   else log.error({ ...fields, err: error }, "request");
 }
 
-/** Logs what may change something beside the engines' paths; reading is done every few seconds, and says nothing. */
+/**
+ * Logs what may change something beside the engines' paths, and whoever lacks the token. Other reading is done every few seconds,
+ * and says nothing.
+ */
 export async function logControl(log: Logger, request: Request, answer: () => Promise<Response>): Promise<Response> {
   const response = await answer();
   const { pathname: path } = new URL(request.url);
   const { method } = request;
-  if (method !== "GET" && method !== "HEAD") log.info({ method, path, status: response.status }, "control");
+  const { status } = response;
+  const isReading = method === "GET" || method === "HEAD";
+  if (!isReading || status === UNAUTHORIZED) log.info({ method, path, status }, "control");
   return response;
 }
 
