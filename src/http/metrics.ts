@@ -46,7 +46,7 @@ const FAMILIES: readonly Family[] = [
   counter("requests_total", "Requests that have ended.", ({ requests }) =>
     requests.map(({ path, status, count }) => [count, { path, status }]),
   ),
-  counter("outcomes_total", "How requests ended at workers, each try for itself.", ({ outcomes }) =>
+  counter("outcomes_total", "How requests ended that were at workers, each once.", ({ outcomes }) =>
     byKey(outcomes, "outcome"),
   ),
   gauge("requests_in_flight", "Requests at workers.", ({ inFlight }) => [[inFlight]]),
