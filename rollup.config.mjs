@@ -22,9 +22,9 @@ const copyCore = {
 // Chunks are named after what they hold: those of an earlier build must not be packed.
 const sweep = {
   name: "sweep",
-  writeBundle(_options, bundle) {
+  writeBundle({ dir }, bundle) {
     const kept = (file) => file in bundle || file.startsWith("kvroute.browser.");
-    for (const file of readdirSync("dist")) if (/\.js(\.map)?$/.test(file) && !kept(file)) rmSync(`dist/${file}`);
+    for (const file of readdirSync(dir)) if (/\.js(\.map)?$/.test(file) && !kept(file)) rmSync(`${dir}/${file}`);
   },
 };
 
@@ -59,7 +59,7 @@ export default [
     },
     external: ["@assemblyscript/loader", /core\.wasm(\?module)?$/],
     output: { dir: "dist/core", format: "es" },
-    plugins: [core],
+    plugins: [core, sweep],
   },
   {
     input: "build/js/index.js",

@@ -1,14 +1,17 @@
-// Time from `import` to the first decision in a fresh process of each runtime, beside the import of an empty module.
+// Time from `import` to the first decision in a fresh start of each runtime, beside the import of an empty module.
 //
 //     node build/bench/cold-start.js
 //
-// Other runtimes than this Node are those that the tests have fetched into build/runtimes.
+// Other runtimes than this Node are those that the tests have fetched into build/runtimes, and the machine's Chromium.
 
-import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { chromium } from "./cold-start/chromium.js";
+import type { Sample } from "./cold-start/contract.js";
+import { edge, workerd } from "./cold-start/isolates.js";
+import { processes } from "./cold-start/processes.js";
 import { describeMachine } from "./machine.js";
 import { quantile } from "./stats.js";
 import { table } from "./table.js";
@@ -16,9 +19,7 @@ import { table } from "./table.js";
 const ROUNDS = 15;
 
 const path = (relative: string) => fileURLToPath(new URL(`../../${relative}`, import.meta.url));
-const binary = (relative: string) => path(`build/runtimes/node_modules/${relative}`);
 const folder = mkdtempSync(join(tmpdir(), "kvroute-cold-"));
-const PROGRAM = join(folder, "program.mjs");
 
 /** Lays the built package and what it depends on into a project of its own, where no configuration of ours is read. */
 function lay(): void {
@@ -31,43 +32,31 @@ function lay(): void {
   }
 }
 
-const RUNTIMES: readonly (readonly [name: string, command: string, ...args: string[]])[] = [
-  [`Node ${process.versions.node}`, process.execPath],
-  ["Node 22", binary("node-22/bin/node")],
-  ["Node 24", binary("node-24/bin/node")],
-  ["Node 26", binary("node-26/bin/node")],
-  ["Deno", binary("@deno/linux-x64-glibc/deno"), "run", "--allow-read", "--node-modules-dir=manual", "--no-remote"],
-  ["Bun", binary("@oven/bun-linux-x64/bin/bun")],
-];
-
-interface Sample {
-  readonly importMs: number;
-  readonly decideMs: number;
-}
-
-function sample(command: string, args: readonly string[], what: string): Sample {
-  const printed = execFileSync(command, [...args, PROGRAM, what], { encoding: "utf8", timeout: 60_000 });
-  return JSON.parse(printed) as Sample;
-}
-
 const ms = (samples: readonly number[]) =>
   `${quantile(samples, 0.5).toFixed(1)} (${quantile(samples, 0.1).toFixed(1)})`;
 
 lay();
+const binaries = path("build/runtimes/node_modules");
+const runtimes = [
+  ...processes(folder, binaries),
+  ...(await workerd(folder, binaries)),
+  ...(await edge(folder)),
+  ...(await chromium(folder)),
+];
 const rows = [
   ["milliseconds, median (10th percentile)", "import of an empty module", "import of kvroute", "first decision"],
 ];
-for (const [name, command, ...args] of RUNTIMES) {
-  if (!existsSync(command)) continue;
-  sample(command, args, "kvroute"); // what the runtime caches on disk is there from now on
+for (const runtime of runtimes) {
+  await runtime.sample("kvroute"); // what the runtime caches on disk is there from now on
   const empty: Sample[] = [];
   const full: Sample[] = [];
   for (let round = 0; round < ROUNDS; round++) {
-    empty.push(sample(command, args, "empty"));
-    full.push(sample(command, args, "kvroute"));
+    empty.push(await runtime.sample("empty"));
+    full.push(await runtime.sample("kvroute"));
   }
+  await runtime.close?.();
   const imports = [empty, full].map((samples) => ms(samples.map(({ importMs }) => importMs)));
-  rows.push([name, ...imports, ms(full.map(({ decideMs }) => decideMs))]);
+  rows.push([runtime.name, ...imports, ms(full.map(({ decideMs }) => decideMs))]);
 }
 
 const { kvroute, date, cpu, cores, load } = describeMachine();

@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, inject, test } from "vitest";
 import { ROWS } from "../package/runtime-table.js";
-import { expectPassed, run } from "./outcome.js";
+import { expectPassed } from "./outcome.js";
+import { run } from "./process.js";
 import { PROGRAMS } from "./programs.js";
 
 const project = inject("project");

@@ -6,7 +6,7 @@ import { EdgeVM } from "@edge-runtime/vm";
 import { beforeAll, describe, expect, inject, test } from "vitest";
 import { bundle } from "./bundle.js";
 import { handOver, platformModule } from "./edge.js";
-import { collect } from "./outcome.js";
+import { collect } from "./process.js";
 import { PROGRAMS } from "./programs.js";
 import { serve } from "./workerd.js";
 

@@ -3,7 +3,7 @@ import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
-import { collect } from "./outcome.js";
+import { collect } from "./process.js";
 
 /** A workerd that serves a worker. */
 export interface Workerd {

@@ -1,5 +1,5 @@
 import { describe, expect, inject, test } from "vitest";
-import { run } from "../../runtimes/outcome.js";
+import { run } from "../../runtimes/process.js";
 
 const project = inject("project");
 

@@ -1,0 +1,1 @@
+addEventListener("fetch", (event) => event.respondWith(new Response("nothing")));
