@@ -13,16 +13,22 @@ const project = inject("project");
 const readme = fileURLToPath(new URL("../../../README.md", import.meta.url));
 const core = readFileSync(join(project, "node_modules/kvroute/dist/core/core.wasm"));
 
-/** What one imports, and what it may weigh, in KiB, minified and gzipped with all it needs but the base64 of the core. */
+/**
+ * What one imports, and what it may weigh, in KiB, minified and gzipped with all it needs but the base64 of the core: what
+ * it weighs and a little room. The goal for all of `kvroute` is 32. What is above it is the router: retries, breakers,
+ * health checks, admission, predictions, histograms and receipts are most of 9 KiB, and no policy can go, as each is chosen
+ * by its name.
+ */
 const IMPORTS = [
-  ["`BlockPool` of `kvroute`", `export { BlockPool } from "kvroute";`, 8],
-  ["`PrefixIndex` and `hashTokens`", `export { PrefixIndex, hashTokens } from "kvroute";`, 12],
-  ["`SelectionService`", `export { SelectionService } from "kvroute";`, 28],
-  ["`createRouter`", `export { createRouter } from "kvroute";`, 40],
-  ["all of `kvroute`", `export * from "kvroute";`, 52], // the goal of 32, the core included, is not met
+  ["`BlockPool` of `kvroute`", `export { BlockPool } from "kvroute";`, 5],
+  ["`PrefixIndex` and `hashTokens`", `export { PrefixIndex, hashTokens } from "kvroute";`, 6],
+  ["`SelectionService`", `export { SelectionService } from "kvroute";`, 19],
+  ["`createRouter`", `export { createRouter } from "kvroute";`, 44],
+  ["all of `kvroute`", `export * from "kvroute";`, 47],
   ["all of `kvroute/disagg`", `export * from "kvroute/disagg";`, 20],
+  ["all of `kvroute/events`", `export * from "kvroute/events";`, 15],
   ["all of `kvroute/http`", `export * from "kvroute/http";`, 80],
-  ["all of `kvroute/testing`", `export * from "kvroute/testing";`, 32],
+  ["all of `kvroute/testing`", `export * from "kvroute/testing";`, 22],
 ] as const;
 
 /** Bundles and minifies an import. Returns the bytes of the gzipped result. */
@@ -53,10 +59,10 @@ async function weigh(code: string, name: string): Promise<number> {
 const kib = (bytes: number) => (bytes / KIB).toFixed(1);
 
 test("the core and each import keep within their budgets, and the README says what they weigh", async () => {
-  const seam = gzipSync(readFileSync(join(project, "node_modules/kvroute/dist/core/module.inline.js")), { level: 9 });
+  const inline = JSON.stringify(join(project, "node_modules/kvroute/dist/core/module.inline.js"));
   const rows = [
     `| core.wasm | ${kib(core.length)}, not gzipped | 16 |`,
-    `| its base64 in JavaScript | ${kib(seam.length)} | |`,
+    `| its base64 in JavaScript, with the loader | ${kib(await weigh(`export * from ${inline};`, "core"))} | |`,
   ];
   const over: string[] = [];
   for (const [index, [what, code, most]] of IMPORTS.entries()) {

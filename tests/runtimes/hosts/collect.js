@@ -1,11 +1,10 @@
-// Node with --expose-gc: pools that are made, used and dropped, and what of them stays. The argument is how many thousands
-// are made before what is there is counted for the first time.
+// Node with --expose-gc: pools that are made, used and dropped, and what of them stays.
 import { setImmediate as turn } from "node:timers/promises";
 import { BlockPool } from "kvroute";
 
 const ROUNDS = 20;
 const POOLS = 1_000;
-const warmRounds = Number(process.argv[2]);
+const WARM_ROUNDS = 2;
 
 /** Makes pools, uses each, and keeps none. */
 function drop(isDisposed) {
@@ -17,22 +16,23 @@ function drop(isDisposed) {
   }
 }
 
-/** Collects what can be collected, and counts the bytes of the process. */
-async function resident() {
+/** Collects what can be collected, and counts the bytes of the process, and those that JavaScript holds. */
+async function held() {
   for (let round = 0; round < 4; round++) {
     globalThis.gc();
     await turn();
   }
-  return process.memoryUsage.rss();
+  const { rss, heapUsed } = process.memoryUsage();
+  return { rss, heapUsed };
 }
 
-/** Drops so many thousands. Returns the bytes of the process then. */
+/** Drops so many thousands. Returns what is held then. */
 async function after(rounds) {
   for (let round = 0; round < rounds; round++) {
     drop(round % 2 === 0);
-    await resident();
+    await held();
   }
-  return resident();
+  return held();
 }
 
-console.log(JSON.stringify({ pools: ROUNDS * POOLS, before: await after(warmRounds), after: await after(ROUNDS) }));
+console.log(JSON.stringify({ pools: ROUNDS * POOLS, before: await after(WARM_ROUNDS), after: await after(ROUNDS) }));
