@@ -1,3 +1,4 @@
+import { describe } from "../core/describe.js";
 import { KvrouteError, UpstreamError } from "../errors.js";
 import type { Selection } from "../selection/service.js";
 import { Booking } from "./booking.js";
@@ -71,7 +72,7 @@ export class Attempt {
       onAlive: () => this.#booking.touch(),
     });
     station.begun(this.#call);
-    prepared.request.waitUntil?.(this.#call.settled);
+    this.#keepAwake();
     this.#call.begin();
   }
 
@@ -106,8 +107,21 @@ export class Attempt {
       if (call.isAbandoned) throw this.#fail(error);
       const told = this.#fail(error);
       const isOfWorker = !(error instanceof KvrouteError) || error instanceof UpstreamError;
-      if (isOfWorker && isToBeRetried(verdictOf({ path, failure: this.#failureOf(error) }))) return undefined;
+      const hasAsked = this.#verdict !== undefined;
+      if (isOfWorker && !hasAsked && isToBeRetried(verdictOf({ path, failure: this.#failureOf(error) })))
+        return undefined;
       throw told;
+    }
+  }
+
+  /** Asks the runtime to stay. One that refuses fails no request: the booking has to end all the same. */
+  #keepAwake(): void {
+    const { station, prepared } = this.#parts;
+    try {
+      prepared.request.waitUntil?.(this.#call.settled);
+    } catch (error) {
+      const message = `Expected waitUntil to take a promise, but it threw: ${describe(error)}.`;
+      station.settings.tell("onWarning", { name: "KVROUTE_WARNING_WAIT_UNTIL", message });
     }
   }
 

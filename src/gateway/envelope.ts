@@ -20,7 +20,7 @@ const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
 export function errorAnswer(error: KvrouteError, path: string): Answer {
   const { status = 500, code, message } = error;
   const body = encoder.encode(
-    JSON.stringify(path === "/v1/messages" ? anthropic(status, message) : openAi(status, code, message)),
+    JSON.stringify(/^\/v1\/messages(\/|$)/.test(path) ? anthropic(status, message) : openAi(status, code, message)),
   );
   const answer = jsonAnswer(status, body);
   const { retryAfterMs } = error as { readonly retryAfterMs?: number | undefined };

@@ -208,15 +208,16 @@ export class Fleet {
     return undefined;
   }
 
-  #nobody({ model, nowMs }: Wanted, barred: ReadonlyMap<Bar, number>): GatewayError | NoWorkerError {
+  #nobody(wanted: Wanted, barred: ReadonlyMap<Bar, number>): GatewayError | NoWorkerError {
+    const { model, nowMs } = wanted;
     const workers = this.#workers.size;
     if (barred.get("model") === workers) {
       return new GatewayError("KVROUTE_GATEWAY_MODEL", `Expected a model that a worker serves, got "${model}".`);
     }
     const counts = [...barred].map(([bar, count]) => `${count} ${NOUNS[bar]}`).join(", ");
-    const available = this.workers.map(({ breaker }) => breaker?.nextAvailableMs(nowMs) ?? nowMs);
-    const waits = available.filter((at) => at > nowMs).map((at) => at - nowMs);
-    const retryAfterMs = waits.length === 0 ? undefined : Math.min(...waits);
+    const resting = this.workers.filter((worker) => this.#barOf(worker, wanted) === "breaker");
+    const waitMs = Math.min(...resting.map(({ breaker }) => (breaker?.nextAvailableMs(nowMs) ?? nowMs) - nowMs));
+    const retryAfterMs = Number.isFinite(waitMs) ? waitMs : undefined; // nobody knows when a probe ends
     return new NoWorkerError(`of ${workers} none can have the request: ${counts}`, { retryAfterMs });
   }
 }

@@ -19,7 +19,8 @@ export const MODELS_LISTED_MAX = 10_000;
 export interface ModelsParts {
   readonly clock: Clock;
   readonly upstream: Upstream;
-  readonly signal: StopSignal | undefined;
+  /** End it. */
+  readonly signals: readonly (StopSignal | undefined)[];
   readonly targets: readonly Omit<UpstreamRequest, "signal">[];
 }
 
@@ -33,7 +34,7 @@ export async function listModels(parts: ModelsParts): Promise<Answer> {
   let answered = 0;
   for (let at = 0; at < parts.targets.length; at += MODELS_PARALLEL) {
     const lists = await Promise.all(parts.targets.slice(at, at + MODELS_PARALLEL).map((target) => ask(target, parts)));
-    parts.signal?.throwIfAborted();
+    for (const signal of parts.signals) signal?.throwIfAborted();
     for (const list of lists) {
       if (list === undefined) continue;
       answered++;
@@ -51,23 +52,23 @@ export async function listModels(parts: ModelsParts): Promise<Answer> {
 /** Asks one worker. Gives `undefined` where it does not answer, or with no list. */
 async function ask(
   target: Omit<UpstreamRequest, "signal">,
-  { clock, upstream, signal }: ModelsParts,
+  { clock, upstream, signals }: ModelsParts,
 ): Promise<[string, unknown][] | undefined> {
   const controller = new AbortController();
-  const abort = () => controller.abort(signal?.reason);
-  signal?.addEventListener("abort", abort);
+  const abort = () => controller.abort();
+  for (const signal of signals) signal?.addEventListener("abort", abort);
   const timer = clock.setTimeout(abort, MODELS_TIMEOUT_MS);
   try {
     const given = new Promise<never>((_, reject) => {
       controller.signal.addEventListener("abort", () => reject(controller.signal.reason));
-      if (signal?.aborted) abort();
+      if (signals.some((signal) => signal?.aborted)) abort();
     });
     return await Promise.race([read(upstream, { ...target, signal: controller.signal }), given]);
   } catch {
     return undefined;
   } finally {
     clock.clearTimeout(timer);
-    signal?.removeEventListener("abort", abort);
+    for (const signal of signals) signal?.removeEventListener("abort", abort);
   }
 }
 

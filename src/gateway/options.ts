@@ -194,13 +194,17 @@ function upstreamOf({ upstream, fetch }: RouterOptions): Upstream {
 /** Makes what tells whoever has asked. */
 function tellerOf(options: RouterOptions): RouterSettings["tell"] {
   const tell: RouterSettings["tell"] = (name, news) => {
-    const listener = options[name] as ((value: typeof news) => void) | undefined;
-    try {
-      listener?.(news);
-    } catch (error) {
+    const listener = options[name] as ((value: typeof news) => unknown) | undefined;
+    const onThrown = (error: unknown) => {
       if (name === "onWarning") return; // nobody is left to be told
       const message = `Expected ${name} to take what it is told, but it threw: ${describe(error)}.`;
       tell("onWarning", { name: "KVROUTE_WARNING_LISTENER", message });
+    };
+    try {
+      const told = listener?.(news);
+      if (told instanceof Promise) told.catch(onThrown);
+    } catch (error) {
+      onThrown(error);
     }
   };
   return tell;

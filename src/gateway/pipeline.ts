@@ -17,6 +17,7 @@ import { PredictionTracker } from "./prediction.js";
 import { type Prepared, prepare } from "./prepare.js";
 import { CLIENT_GONE, RequestLog, type RequestRecord } from "./request-log.js";
 import type { Station } from "./station.js";
+import { Stop } from "./stop.js";
 import { Tenants } from "./tenants.js";
 import { BYTES_PER_TOKEN, TokenRates } from "./token-rates.js";
 import { Trip } from "./trip.js";
@@ -35,6 +36,7 @@ export class Pipeline implements Station {
   readonly meter = new GatewayMetrics();
   readonly prediction: PredictionTracker;
   readonly outcomes = noOutcomes();
+  readonly end = new Stop();
   readonly #health: HealthChecks | undefined;
   /** Which worker keeps which response, for requests that go on from one. */
   readonly #stored = new SessionTable();
@@ -44,8 +46,6 @@ export class Pipeline implements Station {
   #underWay = 0;
   #ids = 0;
   #isClosed = false;
-  /** What ends all that is under way, once the router was told to wait no longer. */
-  #cut: GatewayError | undefined;
   #failedCancels = 0;
   #onIdle: (() => void) | undefined;
 
@@ -54,7 +54,7 @@ export class Pipeline implements Station {
     this.settings = settings;
     this.service = new SelectionService({
       ...{ clock, random, policy, index },
-      newId: () => `${++this.#ids}`,
+      newId: () => `router:${++this.#ids}`, // others may book in the same service
       leaseMs: Math.max(stallTimeoutMs, firstByteTimeoutMs) * LEASE_FACTOR,
     });
     const { maxInFlight, maxQueued, queueTimeoutMs, health, upstream } = settings;
@@ -153,9 +153,9 @@ export class Pipeline implements Station {
       };
     });
     const cut = () => {
-      this.#cut = closed();
-      this.queue.close(this.#cut);
-      for (const call of this.#calls) call.cut("failed", this.#cut);
+      this.end.abort(closed());
+      this.queue.close(this.end.reason);
+      for (const call of this.#calls) call.cut("failed", this.end.reason);
     };
     signal?.addEventListener("abort", cut);
     if (signal?.aborted) cut();
@@ -177,7 +177,7 @@ export class Pipeline implements Station {
 
   begun(call: Call): void {
     this.#calls.add(call);
-    if (this.#cut !== undefined) call.cut("failed", this.#cut);
+    if (this.end.aborted) call.cut("failed", this.end.reason);
   }
 
   settled(call: Call): void {
@@ -216,7 +216,7 @@ export class Pipeline implements Station {
     const { clock, upstream } = this.settings;
     const workers = this.fleet.workers.filter(({ isDraining }) => !isDraining);
     const targets = workers.map((worker) => targetOf(worker, request, this.settings));
-    return listModels({ clock, upstream, signal: request.signal, targets });
+    return listModels({ clock, upstream, signals: [request.signal, this.end], targets });
   }
 
   #ended(outcome: RequestRecord["outcome"]): void {
@@ -238,8 +238,13 @@ export class Pipeline implements Station {
 }
 
 function checkPath(path: string): void {
-  if (path.startsWith("/v1/")) return;
+  if (path.startsWith("/v1/") && !leadsElsewhere(path)) return;
   throw new GatewayError("KVROUTE_GATEWAY_PATH", `Expected a path that begins with /v1/, got ${path}.`);
+}
+
+/** Whether dots lead a path out of `/v1/`, as whoever reads it as part of a URL takes them. */
+function leadsElsewhere(path: string): boolean {
+  return /\.|%2e/i.test(path) && !new URL(`http://kvroute${path}`).pathname.startsWith("/v1/");
 }
 
 /** The error of a body that is too long. */

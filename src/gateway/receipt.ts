@@ -33,6 +33,7 @@ const SERVER_TIMING = "server-timing";
 export function stamp(headers: HeaderList, receipt: Receipt): void {
   const routing = receipt.routingMs.toFixed(3);
   headers.set(WORKER_HEADER, asHeader(receipt.worker));
+  headers.delete(DECISION_HEADER); // that of a router behind this one
   if (receipt.decision !== undefined) headers.set(DECISION_HEADER, receipt.decision);
   headers.set(CACHED_TOKENS_HEADER, String(receipt.predictedCachedTokens));
   headers.set(ROUTING_HEADER, routing);

@@ -63,6 +63,7 @@ export class RequestLog {
   #receipt: Receipt | undefined;
   #hasEnded = false;
   model = "";
+  queuedMs = 0;
   /** How the last try ended, if there was one. */
   outcome: RequestRecord["outcome"] = "refused";
 
@@ -96,7 +97,8 @@ export class RequestLog {
     meter.ended(path, status, durationMs / 1000);
     onEnd(this.#receipt === undefined ? "refused" : outcome);
     if (settings.onRequest === undefined) return;
-    const { worker, decision, attempt = 0, queuedMs = 0, routingMs = durationMs } = this.#receipt ?? {};
+    const { queuedMs } = this;
+    const { worker, decision, attempt = 0, routingMs = durationMs - queuedMs } = this.#receipt ?? {};
     settings.tell("onRequest", {
       method,
       path,

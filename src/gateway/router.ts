@@ -1,4 +1,4 @@
-import { KvrouteError, OptionError } from "../errors.js";
+import { KvrouteError, OptionError, UpstreamError } from "../errors.js";
 import type { SelectionService } from "../selection/service.js";
 import { errorAnswer } from "./envelope.js";
 import type { RouteExplanation } from "./explain.js";
@@ -122,5 +122,12 @@ async function respond(pipeline: Pipeline, path: string, read: () => Promise<Gat
     if (error instanceof KvrouteError) return responseOf(errorAnswer(error, path));
     throw error;
   }
-  return responseOf(await pipeline.handle(request));
+  const answer = await pipeline.handle(request);
+  try {
+    return responseOf(answer);
+  } catch (cause) {
+    answer.body?.cancel(cause).catch(() => {}); // it is counted by then
+    const message = `Expected an answer of which a Response can be made, got one of status ${answer.status}.`;
+    return responseOf(errorAnswer(new UpstreamError("KVROUTE_UPSTREAM_BROKEN", message, { cause }), path));
+  }
 }

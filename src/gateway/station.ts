@@ -8,6 +8,7 @@ import type { GatewayMetrics } from "./metrics.js";
 import type { RouterSettings } from "./options.js";
 import type { PredictionTracker } from "./prediction.js";
 import type { Prepared } from "./prepare.js";
+import type { StopSignal } from "./stop.js";
 import type { TokenRates } from "./token-rates.js";
 
 /** What the requests of a router have in common. */
@@ -21,6 +22,8 @@ export interface Station {
   readonly rates: TokenRates;
   readonly meter: GatewayMetrics;
   readonly prediction: PredictionTracker;
+  /** Ends all that is under way, once the router was told to wait no longer. */
+  readonly end: StopSignal;
   /** The worker that alone can serve a request, since it keeps what the request goes on from. */
   keeperOf(prepared: Prepared): FleetWorker | undefined;
   /** Remembers which worker keeps an answer. */

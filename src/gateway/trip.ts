@@ -45,19 +45,19 @@ export class Trip {
    * @throws {GatewayError} `KVROUTE_GATEWAY_MODEL`, {NoWorkerError} `KVROUTE_NO_WORKER`, {QueueError} if none may have it
    */
   async send(): Promise<Answer> {
-    const { clock, meter, settings } = this.#station;
+    const { clock, meter, settings, end } = this.#station;
     const { signal } = this.#prepared.request;
     for (;;) {
       const attempt = await this.#admitted();
+      if (this.#retry !== undefined) meter.retried(this.#retry.reason);
       const sentAtMs = clock.now();
       const answer = await attempt.send((verdict) => this.#isToBeRetried(attempt.worker, verdict));
       if (answer !== undefined) {
         if (settings.receipts) stamp(answer.headers, this.#receipt as Receipt);
         return answer;
       }
-      const { reason, pauseMs } = this.#retry as Retry;
-      meter.retried(reason);
-      if (pauseMs > 0) await sleep(clock, pauseMs, signal);
+      const { pauseMs } = this.#retry as Retry;
+      if (pauseMs > 0) await sleep(clock, pauseMs, signal, end);
       this.#triedMs += clock.now() - sentAtMs;
     }
   }
@@ -68,13 +68,17 @@ export class Trip {
     const sinceMs = clock.now();
     const before = this.#queuedMs;
     let isQueued = false;
+    const note = () => {
+      if (isQueued) this.#log.queuedMs = this.#queuedMs = before + clock.now() - sinceMs;
+    };
     const begin = () => {
-      if (isQueued) this.#queuedMs = before + clock.now() - sinceMs;
+      note();
       return this.#begin();
     };
     const entered = queue.enter(begin, this.#prepared.request.signal, this.#group());
     if (entered instanceof Attempt) return entered;
     isQueued = true;
+    entered.catch(note); // turned away, it has waited all the same
     const attempt = await entered;
     meter.queued((this.#queuedMs - before) / 1000);
     return attempt;

@@ -6,6 +6,8 @@ import type { Answer, GatewayRequest } from "./types.js";
 const encoder = /* @__PURE__ */ new TextEncoder();
 /** Statuses whose answers have no body. */
 const NULL_BODY = [101, 103, 204, 205, 304];
+/** What a `Response` lets stand behind the status. */
+const REASON = /^[\t\x20-\x7e\x80-\xff]*$/;
 /** What relative URLs are relative to; nobody connects to it. */
 const HERE = "http://kvroute";
 
@@ -56,9 +58,14 @@ export function pathOf(input: Request | string | URL): string {
   }
 }
 
-/** Makes the response for an answer. Its body is fetched as it is read. */
-export function responseOf({ status, statusText, headers: list, body }: Answer): Response {
+/**
+ * Makes the response for an answer. Its body is fetched as it is read.
+ *
+ * @throws what the runtime says of a status or of headers that a `Response` cannot have
+ */
+export function responseOf({ status, statusText: reason, headers: list, body }: Answer): Response {
   const headers = new Headers(list.toPairs());
+  const statusText = REASON.test(reason) ? reason : "";
   if (body === undefined || NULL_BODY.includes(status)) {
     body?.cancel().catch(() => {});
     return new Response(null, { status, statusText, headers });
