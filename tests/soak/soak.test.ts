@@ -49,7 +49,7 @@ async function begin(): Promise<RouterOptions & { readonly clock: CountedClock }
   engines.push(...(await Promise.all(started)));
   return {
     workers: engines.map(({ url }, index) => ({ id: `e${index + 1}`, url, maxInFlight: 45 })),
-    maxQueued: 150,
+    maxQueued: CONCURRENCY,
     firstByteTimeoutMs: 5_000,
     stallTimeoutMs: 5_000,
     queueTimeoutMs: 20_000,
@@ -115,7 +115,6 @@ async function recovered(router: Router, send: Send): Promise<void> {
   }
 }
 
-// 5,000 in the normal suite; KVROUTE_TEST_SCALE=4 makes it the 20,000 of a long run, a minute.
 test("a day in the life of a server: every client is answered or told, and nothing is left of it", {
   timeout: 1_200_000,
 }, async () => {
@@ -126,7 +125,7 @@ test("a day in the life of a server: every client is answered or told, and nothi
   const router = createRouter({ ...options, upstream, onRequest: () => records++ });
   const server = await serveGateway({ gateway: router });
   const client = httpClient(server.port, CONCURRENCY);
-  await soak(router, client.send, scaled(5_000), () => records);
+  await soak(router, client.send, scaled(20_000), () => records);
   client.close();
   await expect.poll(() => [server.connections, server.inFlight]).toEqual([0, 0]);
   await server.close();
@@ -140,7 +139,7 @@ test("so it is in one program, over fetch", { timeout: 1_200_000 }, async () => 
   const options = await begin();
   let records = 0;
   const router = createRouter({ ...options, onRequest: () => records++ });
-  await soak(router, fetchClient(router), scaled(2_000), () => records);
+  await soak(router, fetchClient(router), scaled(4_000), () => records);
   await router.close();
   expect(options.clock.pending).toBe(0);
 });
