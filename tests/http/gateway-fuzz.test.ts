@@ -98,7 +98,7 @@ test("whatever comes with the token is answered, and what is refused changes not
       fc.constantFrom("POST", "PATCH", "DELETE"),
       body,
       async (path, method, bytes) => {
-        if (path.startsWith("/v1/")) return;
+        if (new URL(BASE + path).pathname.startsWith("/v1/")) return; // for an engine, as the URL has it
         const before = stage.state();
         const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
         const sent = bytes === undefined ? null : Uint8Array.from(bytes);
