@@ -60,7 +60,6 @@ export class Attempt {
     const { settings, clock, service } = station;
     this.#booking = new Booking(service, selection.selectionId);
     worker.begin();
-    station.fleet.inFlight++;
     this.#permit = worker.breaker?.begin(clock.now());
     this.#call = new Call({
       clock,
@@ -104,12 +103,10 @@ export class Attempt {
       if (this.#outcome !== undefined) this.#logEnd(this.#outcome);
       return passed;
     } catch (error) {
-      if (call.isAbandoned) throw this.#fail(error);
       const told = this.#fail(error);
       const isOfWorker = !(error instanceof KvrouteError) || error instanceof UpstreamError;
-      const hasAsked = this.#verdict !== undefined;
-      if (isOfWorker && !hasAsked && isToBeRetried(verdictOf({ path, failure: this.#failureOf(error) })))
-        return undefined;
+      const mayAsk = isOfWorker && !call.isAbandoned && this.#verdict === undefined;
+      if (mayAsk && isToBeRetried(verdictOf({ path, failure: this.#failureOf(error) }))) return undefined;
       throw told;
     }
   }
@@ -206,7 +203,6 @@ export class Attempt {
       this.#booking.free();
       this.#judge(outcome);
       this.worker.end(outcome);
-      station.fleet.inFlight--;
       station.settled(this.#call);
       this.#outcome = outcome;
       log.outcome = outcome;

@@ -1,6 +1,4 @@
-import { describe } from "../core/describe.js";
-import { OptionError } from "../errors.js";
-import { countOption } from "../selection/policies/numbers.js";
+import { countOption, objectOption } from "../selection/policies/numbers.js";
 
 /** When a worker that fails is left alone, and when it is trusted again. */
 export interface BreakerOptions {
@@ -32,9 +30,7 @@ const OPEN_MS_MAX = 2 ** 31 - 1;
  * @throws {OptionError} `KVROUTE_OPTION` with a sentence that names the option
  */
 export function breakerSettings(options: BreakerOptions = {}): BreakerSettings {
-  if (typeof options !== "object" || options === null) {
-    throw new OptionError(`Expected breaker to be an object, got ${describe(options)}.`);
-  }
+  objectOption("breaker", options);
   const { failures = BREAKER_FAILURES_DEFAULT, openMs = BREAKER_OPEN_MS_DEFAULT } = options;
   const { successes = BREAKER_SUCCESSES_DEFAULT } = options;
   return {

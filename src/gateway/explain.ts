@@ -50,7 +50,7 @@ export interface RouteCandidate {
 export function explain(station: Station, prepared: Prepared): RouteExplanation {
   const { fleet, service, settings, rates, clock } = station;
   const { model, promptBytes, session, select } = prepared;
-  const wanted: Wanted = { model, keeper: station.keeperOf(prepared), nowMs: clock.now(), tried: new Set() };
+  const wanted: Wanted = { model, keeper: station.keeperOf(prepared), nowMs: clock.now() };
   const allowedWorkerIds = fleet.candidates(wanted);
   const excluded = fleet.workers.flatMap((worker) => {
     const reason = fleet.reasonAgainst(worker, wanted);

@@ -59,7 +59,7 @@ export interface Wanted {
   readonly keeper: FleetWorker | undefined;
   readonly nowMs: number;
   /** Workers that have failed it. */
-  readonly tried: ReadonlySet<FleetWorker>;
+  readonly tried?: ReadonlySet<FleetWorker> | undefined;
 }
 
 /** What keeps a worker from a request, in the words of an explanation. */
@@ -83,14 +83,14 @@ export interface FleetParts {
   readonly breaker: BreakerSettings | undefined;
   /** Requests that all workers have at a time. */
   readonly maxInFlight: number;
+  /** Counts the requests at workers, those included that were removed meanwhile. */
+  readonly inFlight: () => number;
 }
 
 /** The workers of a router, and which of them may have a request. */
 export class Fleet {
   readonly #parts: FleetParts;
   readonly #workers = new Map<string, FleetWorker>();
-  /** Requests at workers, those included that were removed meanwhile. */
-  inFlight = 0;
 
   constructor(parts: FleetParts) {
     this.#parts = parts;
@@ -191,7 +191,7 @@ export class Fleet {
 
   /** Whether any worker could have a request that is not for a model. */
   isReady(nowMs: number): boolean {
-    const wanted = { model: "", keeper: undefined, nowMs, tried: new Set<FleetWorker>() };
+    const wanted = { model: "", keeper: undefined, nowMs };
     return this.isAnyoneLeft(wanted);
   }
 
@@ -203,8 +203,8 @@ export class Fleet {
     if (keeper !== undefined && worker !== keeper) return "keeper";
     if (worker.isHealthy === false) return "unhealthy";
     if (breaker?.isAvailable(nowMs) === false) return "breaker";
-    if (tried.has(worker)) return "tried";
-    if (worker.inFlight >= settings.maxInFlight || this.inFlight >= this.#parts.maxInFlight) return "busy";
+    if (tried?.has(worker)) return "tried";
+    if (worker.inFlight >= settings.maxInFlight || this.#parts.inFlight() >= this.#parts.maxInFlight) return "busy";
     return undefined;
   }
 

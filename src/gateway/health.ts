@@ -1,9 +1,9 @@
 import type { Clock } from "../clock.js";
 import { describe } from "../core/describe.js";
 import { OptionError } from "../errors.js";
-import { countOption } from "../selection/policies/numbers.js";
+import { countOption, numberOption, objectOption } from "../selection/policies/numbers.js";
 import { HeaderList } from "./header-list.js";
-import { JITTER_DEFAULT, jittered, numberOption } from "./retry.js";
+import { JITTER_DEFAULT, jittered } from "./retry.js";
 import type { StopSignal } from "./stop.js";
 import type { AnswerBody } from "./types.js";
 import type { Upstream, UpstreamRequest } from "./upstream.js";
@@ -48,9 +48,7 @@ const COUNT_MAX = 1_000;
  * @throws {OptionError} `KVROUTE_OPTION` with a sentence that names the option
  */
 export function healthSettings(options: HealthOptions = {}): HealthSettings {
-  if (typeof options !== "object" || options === null) {
-    throw new OptionError(`Expected health to be an object, got ${describe(options)}.`);
-  }
+  objectOption("health", options);
   const { path = HEALTH_PATH_DEFAULT, jitter = JITTER_DEFAULT } = options;
   const { intervalMs = HEALTH_INTERVAL_MS_DEFAULT, timeoutMs = HEALTH_TIMEOUT_MS_DEFAULT } = options;
   const { failures = HEALTH_FAILURES_DEFAULT, successes = HEALTH_SUCCESSES_DEFAULT } = options;

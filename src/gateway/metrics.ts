@@ -1,4 +1,5 @@
 import type { SessionDecision } from "../selection/service.js";
+import { DIALECT_PATHS } from "./dialect.js";
 import {
   Histogram,
   type HistogramSnapshot,
@@ -11,14 +12,7 @@ import { RETRY_REASONS, type RetryReason } from "./retry.js";
 import type { Usage } from "./usage.js";
 
 /** Paths that requests are counted by. Any other is `other`, so that nobody can make a path of his own. */
-export const COUNTED_PATHS: readonly string[] = [
-  "/v1/chat/completions",
-  "/v1/completions",
-  "/v1/responses",
-  "/v1/messages",
-  "/v1/embeddings",
-  "/v1/models",
-];
+export const COUNTED_PATHS: readonly string[] = /* @__PURE__ */ [...DIALECT_PATHS, "/v1/models"];
 /** Statuses that requests are counted by. Any other is its class, such as `5xx`, or `other`, since engines may send any. */
 export const COUNTED_STATUSES: readonly number[] = [
   200, 201, 202, 204, 400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 424, 429, 499, 500, 501, 502, 503, 504, 529,

@@ -3,6 +3,7 @@ import { describe } from "../core/describe.js";
 import type { PrefixIndex } from "../core/prefix-index.js";
 import { OptionError } from "../errors.js";
 import { WEIGHT_MAX, WEIGHT_MIN } from "../selection/catalog/registration.js";
+import { numberOption, objectOption } from "../selection/policies/numbers.js";
 import { createPolicy, type Policy, type PolicyName } from "../selection/policy.js";
 import { systemClock, systemRandom } from "../system.js";
 import { QUEUED_MAX } from "./admission.js";
@@ -217,14 +218,9 @@ function tellerOf(options: RouterOptions): RouterSettings["tell"] {
  * @throws {OptionError} `KVROUTE_OPTION` with a sentence that names the option
  */
 export function workerSettings(options: WorkerOptions, place: string): WorkerSettings {
-  if (typeof options !== "object" || options === null) {
-    throw new OptionError(`Expected ${place} to be an object, got ${describe(options)}.`);
-  }
+  objectOption(place, options);
   const { models, headers, maxInFlight, weight = 1 } = options;
-  if (!(typeof weight === "number" && weight >= WEIGHT_MIN && weight <= WEIGHT_MAX)) {
-    const range = `a number from ${WEIGHT_MIN} to ${WEIGHT_MAX}`;
-    throw new OptionError(`Expected ${place}.weight to be ${range}, got ${describe(weight)}.`);
-  }
+  numberOption(`${place}.weight`, weight, WEIGHT_MIN, WEIGHT_MAX);
   return {
     id: name(`${place}.id`, options.id),
     url: urlOf(`${place}.url`, options.url),

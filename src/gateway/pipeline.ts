@@ -4,6 +4,7 @@ import { SelectionService } from "../selection/service.js";
 import { SessionTable } from "../selection/sessions.js";
 import { AdmissionQueue } from "./admission.js";
 import { targetOf } from "./attempt.js";
+import { tooLarge } from "./body-limit.js";
 import type { Call } from "./call.js";
 import { CallList } from "./call-list.js";
 import { errorAnswer } from "./envelope.js";
@@ -58,7 +59,13 @@ export class Pipeline implements Station {
       leaseMs: Math.max(stallTimeoutMs, firstByteTimeoutMs) * LEASE_FACTOR,
     });
     const { maxInFlight, maxQueued, queueTimeoutMs, health, upstream } = settings;
-    this.fleet = new Fleet({ service: this.service, blockSize: blockBytes / BYTES_PER_TOKEN, breaker, maxInFlight });
+    this.fleet = new Fleet({
+      service: this.service,
+      blockSize: blockBytes / BYTES_PER_TOKEN,
+      breaker,
+      maxInFlight,
+      inFlight: () => this.inFlight,
+    });
     this.queue = new AdmissionQueue({ clock, maxQueued, queueTimeoutMs });
     this.prediction = new PredictionTracker({ onWarning: (warning) => settings.tell("onWarning", warning) });
     if (health !== undefined) {
@@ -245,12 +252,6 @@ function checkPath(path: string): void {
 /** Whether dots lead a path out of `/v1/`, as whoever reads it as part of a URL takes them. */
 function leadsElsewhere(path: string): boolean {
   return /\.|%2e/i.test(path) && !new URL(`http://kvroute${path}`).pathname.startsWith("/v1/");
-}
-
-/** The error of a body that is too long. */
-export function tooLarge(most: number): GatewayError {
-  const message = `Expected a body of at most ${most} bytes (maxBodyBytes), got a longer one.`;
-  return new GatewayError("KVROUTE_GATEWAY_BODY_TOO_LARGE", message);
 }
 
 function closed(): GatewayError {

@@ -1,6 +1,5 @@
-import { describe } from "../core/describe.js";
 import { OptionError } from "../errors.js";
-import { countOption } from "../selection/policies/numbers.js";
+import { countOption, numberOption, objectOption } from "../selection/policies/numbers.js";
 import type { BreakerEnd } from "./breaker.js";
 import type { HeaderReader } from "./header-list.js";
 
@@ -42,9 +41,7 @@ const WAIT_MS_MAX = 600_000;
  * @throws {OptionError} `KVROUTE_OPTION` with a sentence that names the option
  */
 export function retrySettings(options: RetryOptions = {}): RetrySettings {
-  if (typeof options !== "object" || options === null) {
-    throw new OptionError(`Expected retry to be an object, got ${describe(options)}.`);
-  }
+  objectOption("retry", options);
   const { attempts = RETRY_ATTEMPTS_DEFAULT, factor = RETRY_FACTOR_DEFAULT, jitter = JITTER_DEFAULT } = options;
   const { backoffMs = RETRY_BACKOFF_MS_DEFAULT, maxBackoffMs = RETRY_MAX_BACKOFF_MS_DEFAULT } = options;
   countOption("retry.backoffMs", backoffMs, 0, WAIT_MS_MAX);
@@ -60,12 +57,6 @@ export function retrySettings(options: RetryOptions = {}): RetrySettings {
     factor: numberOption("retry.factor", factor, 1, RETRY_FACTOR_MAX),
     jitter: numberOption("retry.jitter", jitter, 0, 1),
   };
-}
-
-/** Checks an option that is a number in a range. */
-export function numberOption(name: string, value: unknown, least: number, most: number): number {
-  if (typeof value === "number" && value >= least && value <= most) return value;
-  throw new OptionError(`Expected ${name} to be a number from ${least} to ${most}, got ${describe(value)}.`);
 }
 
 /** Moves a time by chance, by at most a share of it to either side. */

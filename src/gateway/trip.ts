@@ -8,8 +8,6 @@ import type { Station } from "./station.js";
 import type { Answer } from "./types.js";
 import { sleep } from "./wait.js";
 
-const NOBODY: ReadonlySet<FleetWorker> = /* @__PURE__ */ new Set();
-
 /** An attempt that is to be followed by another one. */
 interface Retry {
   readonly reason: RetryReason;
@@ -127,7 +125,7 @@ export class Trip {
   #wanted(): Wanted {
     const { clock } = this.#station;
     const keeper = this.#station.keeperOf(this.#prepared);
-    return { model: this.#prepared.model, keeper, nowMs: clock.now(), tried: this.#tried ?? NOBODY };
+    return { model: this.#prepared.model, keeper, nowMs: clock.now(), tried: this.#tried };
   }
 
   #tell(receipt: Receipt): void {

@@ -1,6 +1,6 @@
 import { readBytes } from "../bytes.js";
+import { tooLarge } from "./body-limit.js";
 import { HeaderList } from "./header-list.js";
-import { tooLarge } from "./pipeline.js";
 import type { Answer, GatewayRequest } from "./types.js";
 
 const encoder = /* @__PURE__ */ new TextEncoder();

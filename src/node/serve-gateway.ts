@@ -6,10 +6,10 @@ import { errorAnswer } from "../gateway/envelope.js";
 import { HeaderList } from "../gateway/header-list.js";
 import { BODY_BYTES_DEFAULT } from "../gateway/options.js";
 import type { Answer, GatewayRequest } from "../gateway/types.js";
+import { countOption } from "../selection/policies/numbers.js";
 import { ApiKeys } from "./gateway/api-keys.js";
 import { Connection } from "./gateway/connection.js";
 import { checkLength, readBody, type Target, targetOf } from "./gateway/incoming.js";
-import { checkLimit } from "./gateway/limit.js";
 import { type Outlet, refuse, sendAnswer } from "./gateway/outgoing.js";
 import { serverOptions } from "./gateway/server-options.js";
 import { listen } from "./listen.js";
@@ -128,11 +128,11 @@ class Front {
     this.#fallback = fallback && getRequestListener(fallback, { overrideGlobalObjects: false });
     this.#apiKeys = apiKeys && new ApiKeys(apiKeys);
     this.#onRefused = options.onRefused;
-    this.#maxBodyBytes = checkLimit("maxBodyBytes", options.maxBodyBytes ?? BODY_BYTES_DEFAULT, 1, BYTES_MAX);
-    this.#sendTimeoutMs = checkLimit("sendTimeoutMs", options.sendTimeoutMs ?? SEND_TIMEOUT_MS_DEFAULT, 1, MS_MAX);
+    this.#maxBodyBytes = countOption("maxBodyBytes", options.maxBodyBytes ?? BODY_BYTES_DEFAULT, 1, BYTES_MAX);
+    this.#sendTimeoutMs = countOption("sendTimeoutMs", options.sendTimeoutMs ?? SEND_TIMEOUT_MS_DEFAULT, 1, MS_MAX);
     this.server = createServer(serverOptions(options));
     const { maxConnections = CONNECTIONS_DEFAULT } = options;
-    this.server.maxConnections = checkLimit("maxConnections", maxConnections, 1, CONNECTIONS_MAX);
+    this.server.maxConnections = countOption("maxConnections", maxConnections, 1, CONNECTIONS_MAX);
     this.server.on("error", nothing); // a connection that could not be accepted is the client's loss
     this.server.on("connection", (socket) => this.#connect(socket));
     this.server.on("request", (incoming, response) => this.#take(incoming, response, false));

@@ -2,8 +2,8 @@ import { Pool } from "undici";
 import { DisposedError, UpstreamError } from "../errors.js";
 import type { HeaderList } from "../gateway/header-list.js";
 import { OF_THE_CONNECTION, type Upstream, type UpstreamRequest, WRITTEN_BY_CLIENT } from "../gateway/upstream.js";
+import { countOption } from "../selection/policies/numbers.js";
 import { Exchange } from "./gateway/exchange.js";
-import { checkLimit } from "./gateway/limit.js";
 
 export interface UndiciUpstreamOptions {
   /** Connections to one worker, and so requests that it has at a time. One more is refused. 1 to 65,536, default 4,096. */
@@ -64,14 +64,14 @@ class Connections implements UndiciUpstream {
   constructor(options: UndiciUpstreamOptions) {
     const { maxConnections = CONNECTIONS_DEFAULT, maxWorkers = WORKERS_DEFAULT } = options;
     const { keepAliveMs = KEEP_ALIVE_MS_DEFAULT, connectTimeoutMs = CONNECT_TIMEOUT_MS_DEFAULT } = options;
-    this.#maxConnections = checkLimit("maxConnections", maxConnections, 1, COUNT_MAX);
-    this.#maxWorkers = checkLimit("maxWorkers", maxWorkers, 1, COUNT_MAX);
+    this.#maxConnections = countOption("maxConnections", maxConnections, 1, COUNT_MAX);
+    this.#maxWorkers = countOption("maxWorkers", maxWorkers, 1, COUNT_MAX);
     this.#settings = {
       connections: this.#maxConnections,
       pipelining: 1,
-      keepAliveTimeout: checkLimit("keepAliveMs", keepAliveMs, 1, MS_MAX),
-      connectTimeout: checkLimit("connectTimeoutMs", connectTimeoutMs, 1, MS_MAX),
-      maxHeaderSize: checkLimit("maxHeaderBytes", options.maxHeaderBytes ?? HEADER_BYTES_DEFAULT, 1, MS_MAX),
+      keepAliveTimeout: countOption("keepAliveMs", keepAliveMs, 1, MS_MAX),
+      connectTimeout: countOption("connectTimeoutMs", connectTimeoutMs, 1, MS_MAX),
+      maxHeaderSize: countOption("maxHeaderBytes", options.maxHeaderBytes ?? HEADER_BYTES_DEFAULT, 1, MS_MAX),
       headersTimeout: 0, // whoever sends has limits of their own, and a clock
       bodyTimeout: 0,
     };

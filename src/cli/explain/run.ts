@@ -5,6 +5,7 @@ import { readConfig } from "../config/config.js";
 import type { OPTIONS } from "../config/options.js";
 import { findTrace } from "../input.js";
 import { type CliIo, write } from "../io.js";
+import { embeddedNames } from "../serve/embedded-names.js";
 import { type Asked, rehearse } from "./rehearsal.js";
 import { askServer } from "./remote.js";
 import { formatExplanation } from "./text.js";
@@ -65,10 +66,7 @@ async function explain(file: string, flags: ExplainFlags, io: CliIo): Promise<Ro
 /** Names workers that nobody has named, as the server would. */
 function workersOf({ workers, embedded }: { [K in "workers" | "embedded"]: (typeof OPTIONS)[K]["standard"] }) {
   if (workers.length > 0) return workers;
-  return Array.from({ length: embedded }, (_, index) => `embedded-${index + 1}`).map((id) => ({
-    id,
-    url: `http://${id}`,
-  }));
+  return embeddedNames(embedded).map((id) => ({ id, url: `http://${id}` }));
 }
 
 async function read(path: string, maxBytes: number, io: CliIo): Promise<Uint8Array> {

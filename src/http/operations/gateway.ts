@@ -1,4 +1,3 @@
-import type * as z from "zod";
 import { HeaderList } from "../../gateway/header-list.js";
 import type { Router } from "../../gateway/router.js";
 import { ok } from "../answer.js";
@@ -13,6 +12,7 @@ import {
   gatewayUpdateBody,
   gatewayWorkerBody,
 } from "../schemas/gateway.js";
+import { figuresOf } from "../schemas/workers.js";
 import { reservationOperations } from "./reservations.js";
 import { selectionOperations } from "./selection.js";
 import { stateOperations } from "./state.js";
@@ -94,13 +94,3 @@ const explainOf = (router: Router) =>
       return ok(await router.explain({ method: "POST", path, query: "", headers: list, bytes }));
     },
   });
-
-/** The figures of a worker that its selection service keeps. */
-function figuresOf(body: Omit<z.output<typeof gatewayUpdateBody>, "lifecycle">) {
-  return {
-    weight: body.weight,
-    maxNumBatchedTokens: body.max_num_batched_tokens,
-    totalKvBlocks: body.total_kv_blocks,
-    taints: body.taints,
-  };
-}

@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { WORKER_MODELS_MAX } from "../../gateway/options.js";
-import { BLOCK_SIZE_MAX, TAINTS_MAX } from "../../selection/catalog/registration.js";
+import { BLOCK_SIZE_MAX } from "../../selection/catalog/registration.js";
 import { finite, flag, name, nameMap, namesUpTo, object, optional, selectionId, unsupported, whole } from "./fields.js";
-import { lifecycle, unusedFields } from "./workers.js";
+import { figureFields, lifecycle, unusedFields } from "./workers.js";
 
 const IN_FLIGHT_MAX = 2 ** 31 - 1;
 
@@ -14,11 +14,7 @@ const workerFields = {
   routing_group: unsupported("a router has one group", isDefault),
   data_parallel_start_rank: unsupported("a URL leads to one rank", (value) => value === 0),
   data_parallel_size: unsupported("a URL leads to one rank", (value) => value === 1),
-  max_num_batched_tokens: optional(whole(1)),
-  total_kv_blocks: optional(whole(1)),
-  is_eagle: optional(flag.refine((isEagle) => !isEagle, { error: "false, as Eagle's windows are not hashed here" })),
-  taints: optional(namesUpTo(TAINTS_MAX)),
-  weight: optional(finite("a finite number above 0", (value) => value > 0)),
+  ...figureFields,
   ...unusedFields,
 };
 

@@ -21,6 +21,15 @@ export const unusedFields = {
   router_hint_source_control_endpoints: optional(nameMap),
 };
 
+/** The figures of a worker, which a router changes as well. */
+export const figureFields = {
+  max_num_batched_tokens: optional(whole(1)),
+  total_kv_blocks: optional(whole(1)),
+  is_eagle: optional(flag.refine((isEagle) => !isEagle, { error: "false, as Eagle's windows are not hashed here" })),
+  taints: optional(namesUpTo(TAINTS_MAX)),
+  weight: optional(finite("a finite number above 0", (value) => value > 0)),
+};
+
 const updateFields = {
   model_name: optional(name),
   routing_group: optional(name),
@@ -28,11 +37,7 @@ const updateFields = {
   block_size: optional(whole(1, BLOCK_SIZE_MAX)),
   data_parallel_start_rank: optional(rank),
   data_parallel_size: optional(whole(1, DATA_PARALLEL_SIZE_MAX)),
-  max_num_batched_tokens: optional(whole(1)),
-  total_kv_blocks: optional(whole(1)),
-  is_eagle: optional(flag.refine((isEagle) => !isEagle, { error: "false, as Eagle's windows are not hashed here" })),
-  taints: optional(namesUpTo(TAINTS_MAX)),
-  weight: optional(finite("a finite number above 0", (value) => value > 0)),
+  ...figureFields,
   ...unusedFields,
 };
 
@@ -54,6 +59,13 @@ export function workerUpdateOf(body: Omit<z.output<typeof workerUpdateBody>, "li
     blockSize: body.block_size,
     dataParallelStartRank: body.data_parallel_start_rank,
     dataParallelSize: body.data_parallel_size,
+    ...figuresOf(body),
+  };
+}
+
+/** Puts the figures of a worker into the words of the service. */
+export function figuresOf(body: z.output<z.ZodObject<typeof figureFields>>) {
+  return {
     maxNumBatchedTokens: body.max_num_batched_tokens,
     totalKvBlocks: body.total_kv_blocks,
     taints: body.taints,

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { joinBytes } from "../../bytes.js";
 import { GatewayError } from "../../errors.js";
+import { tooLarge } from "../../gateway/body-limit.js";
 
 /** What a request is for. */
 export interface Target {
@@ -59,9 +60,4 @@ export function readBody(incoming: IncomingMessage, maxBytes: number): Promise<U
 /** @throws {GatewayError} `KVROUTE_GATEWAY_BODY_TOO_LARGE` if a request says that its body is longer than `maxBytes` */
 export function checkLength({ headers }: IncomingMessage, maxBytes: number): void {
   if (Number(headers["content-length"] ?? 0) > maxBytes) throw tooLarge(maxBytes);
-}
-
-function tooLarge(most: number): GatewayError {
-  const message = `Expected a body of at most ${most} bytes (maxBodyBytes), got a longer one.`;
-  return new GatewayError("KVROUTE_GATEWAY_BODY_TOO_LARGE", message);
 }

@@ -1,5 +1,5 @@
+import { countOption } from "../../selection/policies/numbers.js";
 import type { GatewayServerOptions } from "../serve-gateway.js";
-import { checkLimit } from "./limit.js";
 
 const MS_MAX = 2 ** 31 - 1;
 const BYTES_MAX = 2 ** 31 - 1;
@@ -14,10 +14,10 @@ const CHECK_MS = 10_000;
 export function serverOptions(options: GatewayServerOptions) {
   const { headersTimeoutMs = HEADERS_TIMEOUT_MS_DEFAULT, requestTimeoutMs = REQUEST_TIMEOUT_MS_DEFAULT } = options;
   return {
-    headersTimeout: Math.min(checkLimit("headersTimeoutMs", headersTimeoutMs, 1, MS_MAX), requestTimeoutMs),
-    requestTimeout: checkLimit("requestTimeoutMs", requestTimeoutMs, 1, MS_MAX),
+    headersTimeout: Math.min(countOption("headersTimeoutMs", headersTimeoutMs, 1, MS_MAX), requestTimeoutMs),
+    requestTimeout: countOption("requestTimeoutMs", requestTimeoutMs, 1, MS_MAX),
     connectionsCheckingInterval: Math.min(CHECK_MS, headersTimeoutMs, requestTimeoutMs),
-    keepAliveTimeout: checkLimit("keepAliveMs", options.keepAliveMs ?? KEEP_ALIVE_MS_DEFAULT, 1, MS_MAX),
-    maxHeaderSize: checkLimit("maxHeaderBytes", options.maxHeaderBytes ?? HEADER_BYTES_DEFAULT, 1, BYTES_MAX),
+    keepAliveTimeout: countOption("keepAliveMs", options.keepAliveMs ?? KEEP_ALIVE_MS_DEFAULT, 1, MS_MAX),
+    maxHeaderSize: countOption("maxHeaderBytes", options.maxHeaderBytes ?? HEADER_BYTES_DEFAULT, 1, BYTES_MAX),
   };
 }

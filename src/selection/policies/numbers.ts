@@ -1,3 +1,4 @@
+import { describe } from "../../core/describe.js";
 import { OptionError } from "../../errors.js";
 
 /** What an option can multiply a term of a cost by at most: more would only drown the others in rounding. */
@@ -13,6 +14,18 @@ export function weightOption(name: string, value: number): number {
 export function countOption(name: string, value: number, least: number, most: number): number {
   if (Number.isInteger(value) && value >= least && value <= most) return value;
   throw new OptionError(`Expected ${name} to be a whole number from ${least} to ${most}, got ${String(value)}.`);
+}
+
+/** Checks an option that is a number in a range. */
+export function numberOption(name: string, value: unknown, least: number, most: number): number {
+  if (typeof value === "number" && value >= least && value <= most) return value;
+  throw new OptionError(`Expected ${name} to be a number from ${least} to ${most}, got ${describe(value)}.`);
+}
+
+/** Checks options that belong together. */
+export function objectOption(name: string, value: unknown): void {
+  if (typeof value === "object" && value !== null) return;
+  throw new OptionError(`Expected ${name} to be an object, got ${describe(value)}.`);
 }
 
 /** Checks an option that is a time, or another number above 0. `Infinity` is allowed. */
