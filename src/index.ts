@@ -60,8 +60,8 @@ export {
 } from "./errors.js";
 export type { BreakerOptions } from "./gateway/breaker.js";
 export { HeaderList } from "./gateway/header-list.js";
-export type { HealthOptions } from "./gateway/health.js";
-export type { RetryOptions } from "./gateway/retry.js";
+export type { HealthOptions } from "./gateway/health-options.js";
+export type { RetryOptions } from "./gateway/retry-options.js";
 export {
   type Answer,
   type AnswerBody,

@@ -8,7 +8,7 @@ import {
   ROUTING_BOUNDS,
   TTFT_BOUNDS,
 } from "./histogram.js";
-import { RETRY_REASONS, type RetryReason } from "./retry.js";
+import { RETRY_REASONS, type RetryReason } from "./retry-options.js";
 import type { Usage } from "./usage.js";
 
 /** Paths that requests are counted by. Any other is `other`, so that nobody can make a path of his own. */

@@ -9,10 +9,10 @@ import { systemClock, systemRandom } from "../system.js";
 import { QUEUED_MAX } from "./admission.js";
 import { type BreakerOptions, type BreakerSettings, breakerSettings } from "./breaker.js";
 import { HeaderList } from "./header-list.js";
-import { type HealthOptions, type HealthSettings, healthSettings } from "./health.js";
+import { type HealthOptions, type HealthSettings, healthSettings } from "./health-options.js";
 import type { Receipt } from "./receipt.js";
 import type { RequestRecord } from "./request-log.js";
-import { type RetryOptions, type RetrySettings, retrySettings } from "./retry.js";
+import { type RetryOptions, type RetrySettings, retrySettings } from "./retry-options.js";
 import { fetchUpstream, type Upstream } from "./upstream.js";
 
 /** An engine behind an HTTP interface of OpenAI's or Anthropic's. */

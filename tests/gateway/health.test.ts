@@ -2,13 +2,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { OptionError } from "../../src/errors.js";
 import { HeaderList } from "../../src/gateway/header-list.js";
-import {
-  HEALTH_BODY_BYTES_MAX,
-  HEALTH_PARALLEL,
-  HealthChecks,
-  type HealthOptions,
-  healthSettings,
-} from "../../src/gateway/health.js";
+import { HEALTH_BODY_BYTES_MAX, HEALTH_PARALLEL, HealthChecks } from "../../src/gateway/health.js";
+import { type HealthOptions, healthSettings } from "../../src/gateway/health-options.js";
 import type { Answer, AnswerBody } from "../../src/gateway/types.js";
 import type { Upstream, UpstreamRequest } from "../../src/gateway/upstream.js";
 import { VirtualClock } from "../../src/sim/clock.js";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { COUNTED_PATHS, COUNTED_STATUSES, GatewayMetrics } from "../../src/gateway/metrics.js";
-import { RETRY_REASONS } from "../../src/gateway/retry.js";
+import { RETRY_REASONS } from "../../src/gateway/retry-options.js";
 import { scaled } from "../support/scale.js";
 
 const keyOf = (path: string, status: number): string => {

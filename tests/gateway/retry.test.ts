@@ -6,14 +6,12 @@ import {
   type AttemptFailure,
   backoffMs,
   jittered,
-  RETRY_REASONS,
-  type RetryOptions,
   retryAfterOf,
   retryDelayMs,
-  retrySettings,
   sendFailureOf,
   verdictOf,
 } from "../../src/gateway/retry.js";
+import { RETRY_REASONS, type RetryOptions, retrySettings } from "../../src/gateway/retry-options.js";
 
 const REPEATABLE = ["/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/embeddings"];
 const OTHERS = ["/v1/responses", "/v1/audio/speech", "/v1/chat/completions/", "/v1/chat", ""];

@@ -1,6 +1,10 @@
 import { QUEUED_MAX } from "../../gateway/admission.js";
 import { BREAKER_COUNT_MAX, BREAKER_FAILURES_DEFAULT, BREAKER_OPEN_MS_DEFAULT } from "../../gateway/breaker.js";
-import { HEALTH_INTERVAL_MS_MIN, HEALTH_PATH_DEFAULT, HEALTH_TIMEOUT_MS_DEFAULT } from "../../gateway/health.js";
+import {
+  HEALTH_INTERVAL_MS_MIN,
+  HEALTH_PATH_DEFAULT,
+  HEALTH_TIMEOUT_MS_DEFAULT,
+} from "../../gateway/health-options.js";
 import {
   BLOCK_BYTES_DEFAULT,
   BLOCK_BYTES_MAX,
@@ -9,7 +13,7 @@ import {
   QUEUED_DEFAULT,
   STALL_TIMEOUT_MS_DEFAULT,
 } from "../../gateway/options.js";
-import { RETRY_ATTEMPTS_DEFAULT, RETRY_ATTEMPTS_MAX } from "../../gateway/retry.js";
+import { RETRY_ATTEMPTS_DEFAULT, RETRY_ATTEMPTS_MAX } from "../../gateway/retry-options.js";
 import { POLICY_NAMES, type PolicyName } from "../../selection/policy.js";
 import { type Kind, listOf, oneOf, text, truth, whole, zeroOr } from "./kinds.js";
 import { workerList } from "./workers.js";
