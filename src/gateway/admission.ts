@@ -1,7 +1,9 @@
 import type { Clock } from "../clock.js";
 import { QueueError } from "../errors.js";
 import { countOption } from "../selection/policies/numbers.js";
+import { type Ending, Entry } from "./admission-entry.js";
 import { AdmissionRate } from "./admission-rate.js";
+import { Alarm } from "./alarm.js";
 import type { StopSignal } from "./stop.js";
 
 /** What an admission queue is made with. */
@@ -11,6 +13,8 @@ export interface AdmissionOptions {
   readonly maxQueued: number;
   /** How long each may wait, in milliseconds. 1 to 2^31 - 1. */
   readonly queueTimeoutMs: number;
+  /** Tells when a worker will be free that nobody says so of, `Infinity` where none will. Default: none ever will. */
+  readonly nextFreeMs?: (() => number) | undefined;
 }
 
 /** What became of the requests that came to a queue. Whatever has come and waits no more is in one of the others. */
@@ -30,34 +34,10 @@ export interface AdmissionStats {
 export const QUEUED_MAX = 1_000_000;
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 
+const never = () => Number.POSITIVE_INFINITY;
+
 /** Passes in a row by which nobody goes: an attempt that wakes the queue each time and never goes would keep it awake for ever. */
 export const IDLE_PASSES_MAX = 8;
-
-type Ending = Exclude<keyof AdmissionStats, "waiting">;
-
-/** A request that has come and has neither gone nor been turned away. */
-class Entry {
-  readonly attempt: () => unknown;
-  readonly signal: StopSignal | undefined;
-  /** A group that it has to itself, where it was given none. */
-  readonly group: unknown;
-  ending: Ending | undefined;
-  /** What the attempt gave, or why it ended otherwise. */
-  outcome: unknown;
-  /** Tells its caller, once it has to wait. */
-  onEnd: (() => void) | undefined;
-
-  constructor(attempt: () => unknown, signal: StopSignal | undefined, group: unknown) {
-    this.attempt = attempt;
-    this.signal = signal;
-    this.group = group ?? this;
-  }
-
-  end(ending: Ending, outcome: unknown): void {
-    this.ending = ending;
-    this.outcome = outcome;
-  }
-}
 
 /**
  * Holds requests while all workers that could have them are busy. Among those that can go the one that came first goes first:
@@ -70,6 +50,8 @@ export class AdmissionQueue {
   readonly #clock: Clock;
   readonly #maxQueued: number;
   readonly #timeoutMs: number;
+  readonly #nextFreeMs: () => number;
+  readonly #alarm: Alarm;
   readonly #rate = new AdmissionRate();
   /** In the order of arrival, as a Set keeps the order of insertion. */
   readonly #entries = new Set<Entry>();
@@ -92,8 +74,10 @@ export class AdmissionQueue {
   #closedWith: { readonly error: unknown } | undefined;
 
   /** @throws {OptionError} `KVROUTE_OPTION` if an option is out of range */
-  constructor({ clock, maxQueued, queueTimeoutMs }: AdmissionOptions) {
+  constructor({ clock, maxQueued, queueTimeoutMs, nextFreeMs = never }: AdmissionOptions) {
     this.#clock = clock;
+    this.#nextFreeMs = nextFreeMs;
+    this.#alarm = new Alarm(clock, () => this.wake());
     this.#maxQueued = countOption("maxQueued", maxQueued, 0, QUEUED_MAX);
     this.#timeoutMs = countOption("queueTimeoutMs", queueTimeoutMs, 1, TIMEOUT_MS_MAX);
   }
@@ -124,7 +108,10 @@ export class AdmissionQueue {
     }
     if (entry.ending === undefined && signal?.aborted) this.#end(entry, "cancelled", signal.reason);
     if (entry.ending === undefined && this.#entries.size > this.#maxQueued) this.#end(entry, "refused", this.#full());
-    if (entry.ending === undefined) return this.#hold(entry) as Promise<T>;
+    if (entry.ending === undefined) {
+      this.#setAlarm();
+      return this.#hold(entry) as Promise<T>;
+    }
     if (entry.ending === "admittedAtOnce") return entry.outcome as T;
     throw entry.outcome;
   }
@@ -142,6 +129,7 @@ export class AdmissionQueue {
       }
     } finally {
       this.#isAwake = false;
+      this.#setAlarm();
     }
   }
 
@@ -206,8 +194,14 @@ export class AdmissionQueue {
     entry.end(ending, outcome);
     if (entry === this.#trying) return;
     if (this.#entries.delete(entry)) this.#leaveGroup(entry);
+    if (this.#entries.size === 0) this.#setAlarm();
     this.#ended[ending]++;
     entry.onEnd?.();
+  }
+
+  /** Sees to it that those who wait are asked when a worker is free by time alone: nobody would wake them then. */
+  #setAlarm(): void {
+    this.#alarm.set(this.#entries.size === 0 ? Number.POSITIVE_INFINITY : this.#nextFreeMs());
   }
 
   #leaveGroup({ group }: Entry): void {

@@ -195,6 +195,16 @@ export class Fleet {
     return this.isAnyoneLeft(wanted);
   }
 
+  /** Tells when the first rest of a worker will be over, `Infinity` where none ends by time alone. */
+  nextReturnMs(nowMs: number): number {
+    let firstMs = Number.POSITIVE_INFINITY;
+    for (const { breaker } of this.#workers.values()) {
+      const atMs = breaker?.nextAvailableMs(nowMs) ?? nowMs;
+      if (atMs > nowMs && atMs < firstMs) firstMs = atMs;
+    }
+    return firstMs;
+  }
+
   // What passes by itself comes last: who asks wants to know what lasts.
   #barOf(worker: FleetWorker, { model, keeper, nowMs, tried }: Wanted): Bar | undefined {
     const { settings, breaker } = worker;

@@ -66,7 +66,8 @@ export class Pipeline implements Station {
       maxInFlight,
       inFlight: () => this.inFlight,
     });
-    this.queue = new AdmissionQueue({ clock, maxQueued, queueTimeoutMs });
+    const nextFreeMs = () => this.fleet.nextReturnMs(clock.now());
+    this.queue = new AdmissionQueue({ clock, maxQueued, queueTimeoutMs, nextFreeMs });
     this.prediction = new PredictionTracker({ onWarning: (warning) => settings.tell("onWarning", warning) });
     if (health !== undefined) {
       const onChange = (id: string, isHealthy: boolean) => this.#noteHealth(id, isHealthy);
