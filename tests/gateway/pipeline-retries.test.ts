@@ -114,6 +114,8 @@ class World {
   }
 
   async play(steps: readonly Step[]): Promise<void> {
+    // What comes with the first request comes now: from here on whoever has not been sent waits.
+    await this.router.explain({ method: "POST", path: FREE_PATH, query: "", headers: HeaderList.of() });
     for (const step of steps) {
       this.#take(step);
       await rest();
@@ -204,6 +206,13 @@ class World {
     for (const worker of workers) {
       expect(worker.inFlight).toBeLessThanOrEqual(this.#maxInFlight);
       if (worker.inFlight === 0) expect(worker).toMatchObject({ activeBlocks: 0, activePrefillTokens: 0 });
+    }
+    for (const visit of this.visits.filter(({ isNew }) => isNew)) {
+      const free = workers.filter(({ id, inFlight, breaker }) => {
+        const isFit = breaker?.state === "closed" || (breaker?.state === "half-open" && inFlight === 0);
+        return this.#serves(id, visit) && isFit && inFlight < this.#maxInFlight;
+      });
+      expect(free, `request ${visit.id} waits, and these could have it`).toEqual([]);
     }
     for (const { text, calls } of this.visits) {
       const said = new Set([...text.matchAll(/call (\d+)/g)].map(([, number]) => number));

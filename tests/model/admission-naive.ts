@@ -8,6 +8,8 @@ export type Step =
   /** From now on the attempt of a request throws. */
   | { readonly verb: "spoil"; readonly which: number }
   | { readonly verb: "advance"; readonly ms: number }
+  /** A worker has a rest: when it is over, one more request of a model can go, and nobody says so. */
+  | { readonly verb: "rest"; readonly model: Model; readonly ms: number }
   | { readonly verb: "wake" }
   | { readonly verb: "close" };
 
@@ -36,6 +38,8 @@ export class NaiveAdmission {
   readonly order: number[] = [];
   readonly slots: Record<Model, number>;
   readonly busy: Record<Model, number> = { a: 0, b: 0 };
+  /** What is free by time alone, and when. */
+  resting: { readonly model: Model; readonly atMs: number }[] = [];
   nowMs = 0;
   isClosed = false;
 
@@ -62,7 +66,8 @@ export class NaiveAdmission {
     if (step.verb === "abort") this.#abort(this.requests[step.which]);
     if (step.verb === "spoil") this.#spoil(this.requests[step.which]);
     if (step.verb === "advance") this.#advance(step.ms);
-    if (step.verb === "wake") this.#pass();
+    if (step.verb === "rest") this.resting.push({ model: step.model, atMs: this.nowMs + step.ms });
+    if (step.verb === "rest" || step.verb === "wake") this.#pass();
     if (step.verb === "close") {
       this.isClosed = true;
       for (const one of this.waiting) one.fate = "closed";
@@ -112,7 +117,19 @@ export class NaiveAdmission {
   }
 
   #advance(ms: number): void {
-    this.nowMs += ms;
+    const untilMs = this.nowMs + ms;
+    const moments = new Set(this.resting.map(({ atMs }) => atMs).filter((atMs) => atMs <= untilMs));
+    for (const moment of [...moments].sort((one, other) => one - other)) {
+      this.#expire(moment);
+      for (const { model, atMs } of this.resting) if (atMs === moment) this.slots[model]++;
+      this.#pass();
+    }
+    this.resting = this.resting.filter(({ atMs }) => atMs > untilMs);
+    this.#expire(untilMs);
+  }
+
+  #expire(nowMs: number): void {
+    this.nowMs = nowMs;
     for (const one of this.waiting) if (this.nowMs - one.sinceMs >= this.settings.queueTimeoutMs) one.fate = "late";
   }
 }

@@ -22,9 +22,11 @@ class Stage {
   readonly order: number[] = [];
   readonly signals: (CountedSignal | undefined)[] = [];
   readonly spoilt = new Set<number>();
+  #resting: { readonly model: Model; readonly atMs: number }[] = [];
 
   constructor(readonly settings: Settings) {
-    this.queue = new AdmissionQueue({ clock: this.clock, ...settings });
+    const nextFreeMs = () => Math.min(...this.#stillResting().map(({ atMs }) => atMs));
+    this.queue = new AdmissionQueue({ clock: this.clock, ...settings, nextFreeMs });
     this.slots = { a: settings.slots, b: settings.slots };
   }
 
@@ -38,8 +40,16 @@ class Stage {
     if (step.verb === "abort") this.signals[step.which]?.controller.abort("gone");
     if (step.verb === "spoil" && step.which < this.fates.length) this.spoilt.add(step.which);
     if (step.verb === "advance") this.clock.advance(step.ms);
-    if (step.verb === "wake") this.queue.wake();
+    if (step.verb === "rest") this.#resting.push({ model: step.model, atMs: this.clock.now() + step.ms });
+    if (step.verb === "rest" || step.verb === "wake") this.queue.wake();
     if (step.verb === "close") this.queue.close("closed");
+  }
+
+  /** Gives back what has rested long enough, and lists the others. */
+  #stillResting(): readonly { readonly atMs: number }[] {
+    for (const { model, atMs } of this.#resting) if (atMs <= this.clock.now()) this.slots[model]++;
+    this.#resting = this.#resting.filter(({ atMs }) => atMs > this.clock.now());
+    return this.#resting;
   }
 
   #enter(model: Model, hasSignal: boolean): void {
@@ -48,6 +58,7 @@ class Stage {
     this.signals.push(counted);
     this.fates.push("waiting");
     const attempt = () => {
+      this.#stillResting();
       if (this.spoilt.has(number)) throw "spoilt";
       if (this.slots[model] === 0) return undefined;
       this.slots[model]--;
@@ -106,12 +117,23 @@ async function play(steps: readonly Step[], settings: Settings): Promise<void> {
         failed: naive.count("spoilt") + naive.count("closed") - latecomers,
       },
       order: naive.order,
-      timers: waiting.length,
+      timers: waiting.length + Number(waiting.length > 0 && naive.resting.length > 0),
       listeners: listening,
     });
   }
   for (let turns = 0; turns < 3; turns++) await Promise.resolve();
   expect(stage.fates).toEqual(naive.requests.map(({ fate }) => fate));
+}
+
+/** Plays all sequences of so many steps. */
+async function playAll(alphabet: readonly Step[], length: number): Promise<void> {
+  const size = alphabet.length;
+  for (const isGrouped of [true, false]) {
+    for (let number = 0; number < size ** length; number++) {
+      const steps = Array.from({ length }, (_, at) => alphabet[Math.floor(number / size ** at) % size] as Step);
+      await play(steps, { maxQueued: 2, queueTimeoutMs: 3, slots: 1, isGrouped });
+    }
+  }
 }
 
 const model = fc.constantFrom<Model>("a", "b");
@@ -123,6 +145,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 5, arbitrary: fc.record({ verb: fc.constant("spoil"), which }) },
   { weight: 15, arbitrary: fc.record({ verb: fc.constant("advance"), ms: fc.nat(5) }) },
   { weight: 10, arbitrary: fc.record({ verb: fc.constant("wake") }) },
+  // By halves, so that no rest ends in the moment in which somebody has waited long enough.
+  { weight: 10, arbitrary: fc.record({ verb: fc.constant("rest"), model, ms: fc.nat(6).map((ms) => ms + 0.5) }) },
   { weight: 1, arbitrary: fc.record({ verb: fc.constant("close") }) },
 );
 
@@ -150,11 +174,7 @@ describe("the admission queue beside the naive one", () => {
       { verb: "close" },
     ];
     const length = scaled(10) >= 10 ? 5 : 4;
-    for (const isGrouped of [true, false]) {
-      for (let number = 0; number < alphabet.length ** length; number++) {
-        const steps = Array.from({ length }, (_, at) => alphabet[Math.floor(number / 8 ** at) % 8] as Step);
-        await play(steps, { maxQueued: 2, queueTimeoutMs: 3, slots: 1, isGrouped });
-      }
-    }
+    await playAll(alphabet, length);
+    await playAll([...alphabet, { verb: "rest", model: "a", ms: 1.5 }], length - 1);
   });
 });
