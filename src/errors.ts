@@ -548,7 +548,9 @@ const ROUTER_STATUS = {
   KVROUTE_GATEWAY_BODY_TOO_LARGE: 413,
   KVROUTE_GATEWAY_CLOSED: 503,
   KVROUTE_GATEWAY_MODEL: 404,
+  KVROUTE_GATEWAY_NOT_LOADED: 503,
   KVROUTE_GATEWAY_PATH: 404,
+  KVROUTE_GATEWAY_REQUEST: 400,
   KVROUTE_GATEWAY_UNAUTHORIZED: 401,
 } as const;
 
@@ -557,8 +559,8 @@ export type GatewayErrorCode = keyof typeof ROUTER_STATUS;
 
 /** A router does not take a request: no worker has seen it. */
 export class GatewayError extends KvrouteError {
-  constructor(code: GatewayErrorCode, message: string) {
-    super(code, message, { status: ROUTER_STATUS[code] });
+  constructor(code: GatewayErrorCode, message: string, options?: { cause?: unknown }) {
+    super(code, message, { ...options, status: ROUTER_STATUS[code] });
   }
 }
 

@@ -1,5 +1,5 @@
 import { describe } from "../core/describe.js";
-import { KvrouteError, UpstreamError } from "../errors.js";
+import { GatewayError, KvrouteError, UpstreamError } from "../errors.js";
 import type { Selection } from "../selection/service.js";
 import { Booking } from "./booking.js";
 import type { BreakerPermit } from "./breaker.js";
@@ -132,7 +132,7 @@ export class Attempt {
   /** Ends the call. Returns what its caller is told. */
   #fail(error: unknown): unknown {
     const call = this.#call;
-    call.settle("failed");
+    call.settle(error instanceof GatewayError ? "rejected" : "failed"); // what cannot be sent is the caller's fault
     call.close();
     return call.isAbandoned || error instanceof KvrouteError ? error : unreachable(this.worker.settings.id, error);
   }

@@ -43,7 +43,7 @@ export function healthSettings(options: HealthOptions = {}): HealthSettings {
   const { path = HEALTH_PATH_DEFAULT, jitter = JITTER_DEFAULT } = options;
   const { intervalMs = HEALTH_INTERVAL_MS_DEFAULT, timeoutMs = HEALTH_TIMEOUT_MS_DEFAULT } = options;
   const { failures = HEALTH_FAILURES_DEFAULT, successes = HEALTH_SUCCESSES_DEFAULT } = options;
-  if (typeof path !== "string" || path.length > PATH_LENGTH_MAX || !/^\/[^\s#]*$/.test(path)) {
+  if (typeof path !== "string" || path.length > PATH_LENGTH_MAX || !/^\/[\x21\x22\x24-\x7e]*$/.test(path)) {
     const what = `a path of at most ${PATH_LENGTH_MAX} characters that begins with /`;
     throw new OptionError(`Expected health.path to be ${what}, got ${describe(path)}.`);
   }

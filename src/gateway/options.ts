@@ -13,6 +13,7 @@ import { type HealthOptions, type HealthSettings, healthSettings } from "./healt
 import type { Receipt } from "./receipt.js";
 import type { RequestRecord } from "./request-log.js";
 import { type RetryOptions, type RetrySettings, retrySettings } from "./retry-options.js";
+import { checkHeader } from "./sendable.js";
 import { fetchUpstream, type Upstream } from "./upstream.js";
 
 /** An engine behind an HTTP interface of OpenAI's or Anthropic's. */
@@ -268,8 +269,11 @@ function modelsOf(option: string, models: unknown): ReadonlySet<string> {
 
 function headersOf(option: string, headers: unknown): HeaderList {
   try {
-    if (typeof headers === "object" && headers !== null)
-      return HeaderList.of(new Headers(headers as Record<string, string>));
+    if (typeof headers === "object" && headers !== null) {
+      const list = HeaderList.of(new Headers(headers as Record<string, string>));
+      for (const [name, value] of list) checkHeader(name, value); // of values, `Headers` lets pass what cannot be sent
+      return list;
+    }
   } catch {
     throw new OptionError(`Expected ${option} to have names and values that headers can have.`); // they may be secret
   }

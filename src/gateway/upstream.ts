@@ -1,5 +1,6 @@
 import { UpstreamError } from "../errors.js";
 import { HeaderList } from "./header-list.js";
+import { checkBegin, checkHeader } from "./sendable.js";
 import { abortSignalOf, type StopSignal } from "./stop.js";
 import type { Answer, AnswerBody } from "./types.js";
 
@@ -15,7 +16,8 @@ export interface UpstreamRequest {
 
 /**
  * Carries requests to workers. `send` gives the answer as soon as its headers are there, and rejects where none comes, with
- * the reason of the signal where that ended it. The body comes as it was sent, with nothing between it and the worker but
+ * the reason of the signal where that ended it, and a `GatewayError` where the request is at fault and none could be sent: that
+ * says nothing of the worker. The body comes as it was sent, with nothing between it and the worker but
  * what the protocol needs; it rejects where the connection breaks, and a body that ended whole ends with `undefined`.
  */
 export interface Upstream {
@@ -39,13 +41,14 @@ const REDIRECTED = 0; // what a browser shows of a redirect that it was told not
 export function fetchUpstream(send: (url: string, init: RequestInit) => Promise<Response> = globalFetch): Upstream {
   return {
     async send({ method, url, headers, bytes, signal }) {
+      checkBegin(method, url, bytes);
       const init: RequestInit = {
         method,
         headers: new Headers(requestHeaders(headers).toPairs()),
         signal: abortSignalOf(signal),
         redirect: "manual",
       };
-      if (bytes !== undefined) init.body = bytes as Uint8Array<ArrayBuffer>;
+      if (bytes !== undefined && bytes.length > 0) init.body = bytes as Uint8Array<ArrayBuffer>;
       const response = await send(url, init);
       if (response.status === REDIRECTED) {
         throw new UpstreamError("KVROUTE_UPSTREAM_UNREACHABLE", "Expected an answer, got a redirect.");
@@ -88,6 +91,7 @@ function requestHeaders(headers: HeaderList): HeaderList {
   for (const name of named) sent.delete(name.trim().toLowerCase());
   for (const name of OF_THE_CONNECTION) sent.delete(name);
   for (const name of WRITTEN_BY_CLIENT) sent.delete(name);
+  for (const [name, value] of sent) checkHeader(name, value);
   return sent;
 }
 

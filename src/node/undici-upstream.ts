@@ -1,6 +1,7 @@
 import { Pool } from "undici";
 import { DisposedError, UpstreamError } from "../errors.js";
 import type { HeaderList } from "../gateway/header-list.js";
+import { checkBegin, checkHeader } from "../gateway/sendable.js";
 import { OF_THE_CONNECTION, type Upstream, type UpstreamRequest, WRITTEN_BY_CLIENT } from "../gateway/upstream.js";
 import { countOption } from "../selection/policies/numbers.js";
 import { Exchange } from "./gateway/exchange.js";
@@ -79,6 +80,8 @@ class Connections implements UndiciUpstream {
 
   async send({ method, url, headers, bytes, signal }: UpstreamRequest) {
     signal.throwIfAborted();
+    checkBegin(method, url, bytes);
+    const sent = sentHeaders(headers);
     const begin = url.indexOf("/", url.indexOf("//") + 2);
     const [origin, path] = begin < 0 ? [url, "/"] : [url.slice(0, begin), url.slice(begin)];
     const connections = this.#originAt(origin);
@@ -88,10 +91,7 @@ class Connections implements UndiciUpstream {
       connections.inFlight--;
     };
     const exchange = new Exchange({ hasBody: method !== "HEAD", signal, onDone });
-    connections.pool.dispatch(
-      { method: method as "POST", path, headers: sentHeaders(headers), body: bytes ?? null },
-      exchange,
-    );
+    connections.pool.dispatch({ method: method as "POST", path, headers: sent, body: bytes ?? null }, exchange);
     return exchange.answer;
   }
 
@@ -139,7 +139,10 @@ function sentHeaders(headers: HeaderList): string[] {
   const sent = ["accept-encoding", "identity"];
   for (let at = 0; at < given.length; at += 2) {
     const name = given[at] as string;
-    if (!LEFT_BEHIND.has(name) && named?.includes(name) !== true) sent.push(name, given[at + 1] as string);
+    if (LEFT_BEHIND.has(name) || named?.includes(name) === true) continue;
+    const value = given[at + 1] as string;
+    checkHeader(name, value);
+    sent.push(name, value);
   }
   return sent;
 }

@@ -150,6 +150,50 @@ export function upstreamContract(subject: UpstreamUnderTest): void {
       expect(calls).toBe(0);
     });
 
+    test("refuses what no client of HTTP sends, as the caller's fault, whatever is sent beside it", async () => {
+      let calls = 0;
+      handle = (_, response) => {
+        calls++;
+        response.end();
+      };
+      const bytes = new TextEncoder().encode("{}");
+      const header = (name: string, value: string) => ({ headers: HeaderList.of([[name, value]]) });
+      const refused: Partial<UpstreamRequest>[] = [
+        ...["CONNECT", "TRACE", "TRACK", "trace", "GE T", "", "G\r\nX: y"].map((method) => ({
+          method,
+          bytes: undefined,
+        })),
+        ...["GET", "HEAD", "get"].map((method) => ({ method, bytes })),
+        ...["x y", "x:", "", "\u00e9", "x\r\ny"].map((name) => header(name, "1")),
+        ...["1\r\nx-other: 2", "1\n2", "\0", "\u0001", "\u2026"].map((value) => header("x-a", value)),
+        ...["/v1/a b", "/v1/\r\nx", "/v1/\u00e9"].map((path) => ({ url: `${url}${path}` })),
+      ];
+      for (const more of refused) {
+        await expect(send(more), JSON.stringify(more)).rejects.toMatchObject({
+          code: "KVROUTE_GATEWAY_REQUEST",
+          status: 400,
+        });
+      }
+      expect(calls).toBe(0);
+      const secret = "s\u0001ecret";
+      await expect(send(header("authorization", secret))).rejects.not.toThrow(secret);
+    });
+
+    test("sends other methods, bodies of no bytes, and headers of any legal value", async () => {
+      const seen: unknown[] = [];
+      handle = (request, response) => {
+        seen.push([request.method, request.headers["x-a"]]);
+        response.end();
+      };
+      const headers = HeaderList.of([["x-a", "a\t~\u00ff"]]);
+      for (const method of ["GET", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"]) {
+        await readAll(await send({ method, headers, bytes: new Uint8Array(0) }));
+      }
+      expect(seen).toEqual(
+        ["GET", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"].map((method) => [method, "a\t~\u00ff"]),
+      );
+    });
+
     test("rejects where nobody answers, and where the connection closes before an answer", async () => {
       await expect(send({ url: "http://127.0.0.1:1/v1/x" })).rejects.toThrow();
       handle = (request) => request.socket.destroy();

@@ -365,7 +365,7 @@ describe("options of health checks", () => {
 
   test("path is one", () => {
     for (const path of ["/", "/health?a=b", `/${"x".repeat(1_023)}`]) expect(healthSettings({ path }).path).toBe(path);
-    for (const path of ["", "health", "/a b", "/a#b", "/a\n", `/${"x".repeat(1_024)}`, 5, null]) {
+    for (const path of ["", "health", "/a b", "/a#b", "/a\n", "/\u00e9", `/${"x".repeat(1_024)}`, 5, null]) {
       const refused = expect(() => healthSettings({ path: path as string }));
       refused.toThrow(OptionError);
       refused.toThrow("Expected health.path to be a path of at most 1024 characters that begins with /, got ");

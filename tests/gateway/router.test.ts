@@ -35,6 +35,8 @@ describe("createRouter", () => {
     ["workers[0].models[1]", { workers: [{ ...worker, models: ["m", 1] }] }],
     ["workers[0].headers", { workers: [{ ...worker, headers: { "no name": "secret" } }] }],
     ["workers[0].headers", { workers: [{ ...worker, headers: "x" }] }],
+    ["workers[0].headers", { workers: [{ ...worker, headers: { "x-key": "\u0001secret" } }] }],
+    ["index", { index: new Map() }],
     ["workers[1].maxInFlight", { workers: [worker, { ...worker, id: "b", maxInFlight: 0 }] }],
     ["workers[0].weight", { workers: [{ ...worker, weight: 1e6 + 1 }] }],
     ["the ids of workers", { workers: [worker, worker] }],

@@ -163,8 +163,6 @@ describe("undiciUpstream", () => {
     await expect(refused).rejects.toMatchObject({ cause: { code: "ECONNREFUSED" } });
     handle = (request) => request.socket.destroy();
     await expect(send()).rejects.toMatchObject({ cause: { code: "UND_ERR_SOCKET" } });
-    const bad = send({ headers: HeaderList.of([["x-bad", "a\nb"]]) });
-    await expect(bad).rejects.toMatchObject({ cause: { code: "UND_ERR_INVALID_ARG" } });
     open({ maxHeaderBytes: 100 });
     handle = (_, response) => response.writeHead(200, { "x-long": "x".repeat(100) }).end();
     await expect(send()).rejects.toMatchObject({ cause: { code: "UND_ERR_HEADERS_OVERFLOW" } });

@@ -1,11 +1,12 @@
 import type { Clock } from "../../clock.js";
-import type { PrefixIndex } from "../../core/prefix-index.js";
+import { describe } from "../../core/describe.js";
+import { PrefixIndex } from "../../core/prefix-index.js";
 import { OptionError } from "../../errors.js";
 import { checkObject, checkWhole } from "../cache/checks.js";
-import type { SelectionCache } from "../cache.js";
+import { SelectionCache } from "../cache.js";
 import { positiveOption } from "../policies/numbers.js";
 import type { Policy } from "../policy.js";
-import type { SessionTable } from "../sessions.js";
+import { SessionTable } from "../sessions.js";
 import type { WorkerCatalogOptions } from "../workers.js";
 import type { BusyThresholds, Expired } from "./types.js";
 
@@ -43,14 +44,22 @@ export const LEASE_MS_DEFAULT = 300_000;
 export const BOOKINGS_DEFAULT = 65_536;
 const BOOKINGS_MAX = 16_777_215;
 
-/** Checks what can be wrong with the numbers of the options. */
+/** Checks what can be wrong with the options but those of the catalog. */
 export function checkServiceOptions(options: SelectionServiceOptions): void {
   checkObject(options, "the options");
-  const { leaseMs, maxBookings, busy } = options;
+  const { leaseMs, maxBookings, busy, index, cache, sessions } = options;
+  checkKind("index", index, PrefixIndex, "a PrefixIndex");
+  checkKind("cache", cache, SelectionCache, "a SelectionCache");
+  checkKind("sessions", sessions, SessionTable, "a SessionTable");
   if (leaseMs !== undefined) positiveOption("leaseMs", leaseMs);
   if (maxBookings !== undefined) checkWhole(maxBookings, "maxBookings", 1, BOOKINGS_MAX);
   for (const [name, threshold] of Object.entries(busy ?? {})) {
     if (threshold === undefined || (typeof threshold === "number" && threshold >= 0)) continue;
     throw new OptionError(`Expected busy.${name} to be a number of at least 0, got ${threshold}.`);
   }
+}
+
+function checkKind(name: string, value: unknown, kind: abstract new () => unknown, what: string): void {
+  if (value === undefined || value instanceof kind) return;
+  throw new OptionError(`Expected ${name} to be ${what}, got ${describe(value)}.`);
 }
