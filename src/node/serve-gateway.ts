@@ -8,6 +8,7 @@ import { BODY_BYTES_DEFAULT } from "../gateway/options.js";
 import type { Answer, GatewayRequest } from "../gateway/types.js";
 import { countOption } from "../selection/policies/numbers.js";
 import { ApiKeys } from "./gateway/api-keys.js";
+import { Cohort } from "./gateway/cohort.js";
 import { Connection } from "./gateway/connection.js";
 import { checkLength, readBody, type Target, targetOf } from "./gateway/incoming.js";
 import { type Outlet, refuse, sendAnswer } from "./gateway/outgoing.js";
@@ -111,6 +112,7 @@ class Front {
   readonly server: Server;
   readonly connections = new Map<Socket, Connection>();
   inFlight = 0;
+  readonly #cohort = new Cohort();
   readonly #gateway: Gateway;
   readonly #fallback: ReturnType<typeof getRequestListener> | undefined;
   readonly #apiKeys: ApiKeys | undefined;
@@ -230,10 +232,13 @@ class Front {
       checkLength(incoming, this.#maxBodyBytes);
       proceed(visit);
       const bytes = await readBody(incoming, this.#maxBodyBytes);
+      await this.#cohort.gathered();
       if (connection.isGone) return;
       const { signal } = connection;
       const request = { method: incoming.method as string, path, query, headers, bytes, signal, tenant };
-      await sendAnswer(visit, await this.#gateway.answer(request));
+      const answer = await this.#gateway.answer(request);
+      await undefined; // all of the cohort have their answers first, and then all write
+      await sendAnswer(visit, answer);
     } finally {
       this.inFlight--;
     }

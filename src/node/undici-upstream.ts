@@ -4,6 +4,7 @@ import type { HeaderList } from "../gateway/header-list.js";
 import { checkBegin, checkHeader } from "../gateway/sendable.js";
 import { OF_THE_CONNECTION, type Upstream, type UpstreamRequest, WRITTEN_BY_CLIENT } from "../gateway/upstream.js";
 import { countOption } from "../selection/policies/numbers.js";
+import { Cohort } from "./gateway/cohort.js";
 import { Exchange } from "./gateway/exchange.js";
 
 export interface UndiciUpstreamOptions {
@@ -58,6 +59,7 @@ class Connections implements UndiciUpstream {
   readonly #maxConnections: number;
   readonly #maxWorkers: number;
   readonly #settings: Pool.Options;
+  readonly #cohort = new Cohort();
   readonly #origins = new Map<string, Origin>();
   #requests = 0;
   #isClosed = false;
@@ -79,6 +81,7 @@ class Connections implements UndiciUpstream {
   }
 
   async send({ method, url, headers, bytes, signal }: UpstreamRequest) {
+    await undefined; // all of the cohort come as far as this first, and then all send
     signal.throwIfAborted();
     checkBegin(method, url, bytes);
     const sent = sentHeaders(headers);
@@ -90,7 +93,7 @@ class Connections implements UndiciUpstream {
     const onDone = () => {
       connections.inFlight--;
     };
-    const exchange = new Exchange({ hasBody: method !== "HEAD", signal, onDone });
+    const exchange = new Exchange({ hasBody: method !== "HEAD", signal, cohort: this.#cohort, onDone });
     connections.pool.dispatch({ method: method as "POST", path, headers: sent, body: bytes ?? null }, exchange);
     return exchange.answer;
   }

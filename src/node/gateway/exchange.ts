@@ -4,6 +4,7 @@ import { HeaderList } from "../../gateway/header-list.js";
 import type { StopSignal } from "../../gateway/stop.js";
 import type { Answer, AnswerBody } from "../../gateway/types.js";
 import { OF_THE_CONNECTION } from "../../gateway/upstream.js";
+import type { Cohort } from "./cohort.js";
 
 /** Bytes of a body that may wait to be read before the worker is slowed down, but for those that came with them. */
 export const HELD_BYTES_MAX = 65_536;
@@ -18,6 +19,8 @@ export interface ExchangeParts {
   /** Whether the answer has a body where its status allows one. */
   readonly hasBody: boolean;
   readonly signal: StopSignal;
+  /** Those who go on together when something has come for them. */
+  readonly cohort: Cohort;
   /** Is told once that the connection is free, or lost. */
   readonly onDone: () => void;
 }
@@ -81,8 +84,11 @@ export class Exchange implements Dispatcher.DispatchHandler, AnswerBody {
     if (status < FINAL) return;
     const headers = headersOf(controller.rawHeaders as readonly Buffer[]);
     const body = this.#parts.hasBody && !NULL_BODY.includes(status) ? this : undefined;
-    this.#settle?.resolve({ status, statusText: statusText ?? "", headers, body });
-    this.#settle = undefined;
+    const answer = { status, statusText: statusText ?? "", headers, body };
+    this.#parts.cohort.join(() => {
+      this.#settle?.resolve(answer);
+      this.#settle = undefined;
+    });
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -138,7 +144,7 @@ export class Exchange implements Dispatcher.DispatchHandler, AnswerBody {
   #wake(): void {
     if (this.#reader === undefined || this.#isWaking) return;
     this.#isWaking = true;
-    queueMicrotask(() => {
+    this.#parts.cohort.join(() => {
       this.#isWaking = false;
       const reader = this.#reader;
       if (reader === undefined) return;
