@@ -11,12 +11,13 @@ import { gatewayPaths, metricsPath } from "./openapi-gateway.js";
 import { gatewayOperations } from "./operations/gateway.js";
 import { appOf, checkServing, refuseMethod, type ServingOptions } from "./operations-app.js";
 import { API_VERSION } from "./selection-api.js";
+import { withoutToken } from "./token.js";
 
 export interface GatewayApiOptions extends ServingOptions {
   readonly router: Router;
   /**
-   * Opens all but the gateway, its health and its metrics to those who send it as a bearer token. Without it these paths are
-   * not there.
+   * Opens all but the gateway, its health and its metrics to those who send it as a bearer token, and goes to no worker.
+   * Without it these paths are not there.
    */
   readonly controlToken?: string | undefined;
   /** Bytes of a body that is not for a worker: those have the router's limit. Default 8 MiB. */
@@ -45,7 +46,7 @@ const CLIENT_GONE = 499;
  * @throws {OptionError} `KVROUTE_OPTION` if an option is out of range
  */
 export function createGatewayApi(options: GatewayApiOptions): GatewayApi {
-  const { router, metrics, onError } = options;
+  const { router, metrics, onError, controlToken } = options;
   if (typeof router?.handler !== "function" || typeof router.explain !== "function") {
     throw new OptionError("Expected router to be a router of createRouter.");
   }
@@ -59,7 +60,7 @@ export function createGatewayApi(options: GatewayApiOptions): GatewayApi {
       const { pathname } = new URL(request.url);
       const isForEngines = pathname.startsWith(GATEWAY);
       try {
-        if (isForEngines) return await router.handler(request, contextOf(context));
+        if (isForEngines) return await router.handler(withoutToken(request, controlToken), contextOf(context));
         return await app.fetch(request, env as object, context as never);
       } catch (error) {
         if (request.signal.aborted) return new Response(null, { status: CLIENT_GONE });

@@ -6,6 +6,7 @@ import { errorAnswer } from "../gateway/envelope.js";
 import { HeaderList } from "../gateway/header-list.js";
 import { BODY_BYTES_DEFAULT } from "../gateway/options.js";
 import type { Answer, GatewayRequest } from "../gateway/types.js";
+import { checkToken, headersWith } from "../http/token.js";
 import { countOption } from "../selection/policies/numbers.js";
 import { ApiKeys } from "./gateway/api-keys.js";
 import { Cohort } from "./gateway/cohort.js";
@@ -27,6 +28,8 @@ export interface GatewayServerOptions {
   readonly fallback?: ((request: Request) => Promise<Response>) | undefined;
   /** Keys of which a request below `/v1/` needs one, as a bearer token or in `x-api-key`. They go to no worker. Default: none. */
   readonly apiKeys?: readonly string[] | undefined;
+  /** Opens what `fallback` guards, and is taken out of requests below `/v1/`. Default: none. */
+  readonly controlToken?: string | undefined;
   /** Is told of each request below `/v1/` that the server answers itself: the gateway has not heard of it, or has failed. */
   readonly onRefused?: ((refusal: Refusal) => void) | undefined;
   /** The address to listen at, 127.0.0.1 by default. */
@@ -116,6 +119,7 @@ class Front {
   readonly #gateway: Gateway;
   readonly #fallback: ReturnType<typeof getRequestListener> | undefined;
   readonly #apiKeys: ApiKeys | undefined;
+  readonly #controlToken: string | undefined;
   readonly #onRefused: GatewayServerOptions["onRefused"];
   readonly #maxBodyBytes: number;
   readonly #sendTimeoutMs: number;
@@ -125,10 +129,12 @@ class Front {
   #onIdle: () => void = nothing;
 
   constructor(options: GatewayServerOptions) {
-    const { gateway, fallback, apiKeys } = options;
+    const { gateway, fallback, apiKeys, controlToken } = options;
+    checkToken(controlToken);
     this.#gateway = gateway;
     this.#fallback = fallback && getRequestListener(fallback, { overrideGlobalObjects: false });
     this.#apiKeys = apiKeys && new ApiKeys(apiKeys);
+    this.#controlToken = controlToken;
     this.#onRefused = options.onRefused;
     this.#maxBodyBytes = countOption("maxBodyBytes", options.maxBodyBytes ?? BODY_BYTES_DEFAULT, 1, BYTES_MAX);
     this.#sendTimeoutMs = countOption("sendTimeoutMs", options.sendTimeoutMs ?? SEND_TIMEOUT_MS_DEFAULT, 1, MS_MAX);
@@ -229,6 +235,9 @@ class Front {
     try {
       const headers = HeaderList.ofRaw(incoming.rawHeaders);
       const tenant = this.#apiKeys?.admit(headers);
+      if (this.#controlToken !== undefined) {
+        for (const name of headersWith(this.#controlToken, headers)) headers.delete(name);
+      }
       checkLength(incoming, this.#maxBodyBytes);
       proceed(visit);
       const bytes = await readBody(incoming, this.#maxBodyBytes);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { until } from "../support/until.js";
 import { expectError, hashes, TOKEN } from "./api-stage.js";
 import { GatewayStage, MODEL } from "./gateway-stage.js";
 
@@ -180,5 +181,42 @@ describe("the OpenAPI document", () => {
   test("lists nothing else without a token and metrics", async () => {
     const all = await listed(undefined, false);
     expect(all.map(({ at }) => at).sort()).toEqual([...V1, "GET /health", "GET /ready"].sort());
+  });
+});
+
+describe("the control token below /v1", () => {
+  const sent = async (headers: Record<string, string>, options = {}) => {
+    const stage = new GatewayStage(options);
+    await stage.send("POST", "/v1/chat/completions", { model: MODEL, messages: [] }, headers);
+    return stage.engine.calls.map((call) => [
+      call.headers.get("authorization"),
+      call.headers.get("x-api-key"),
+      call.body,
+    ]);
+  };
+
+  test("goes to no engine, in whichever header it comes; everything else does", async () => {
+    const body = { model: MODEL, messages: [] };
+    expect(await sent({ authorization: `Bearer ${TOKEN}`, "x-api-key": "k" })).toEqual([[null, "k", body]]);
+    expect(await sent({ authorization: "Bearer engine", "x-api-key": TOKEN })).toEqual([["Bearer engine", null, body]]);
+    expect(await sent({ authorization: `Bearer engine, bearer ${TOKEN}` })).toEqual([[null, null, body]]);
+    expect(await sent({ authorization: `Bearer ${SAME_LENGTH}` })).toEqual([[`Bearer ${SAME_LENGTH}`, null, body]]);
+  });
+
+  test("is nothing where there is no control token", async () => {
+    const [call] = await sent({ authorization: `Bearer ${TOKEN}` }, { controlToken: undefined });
+    expect(call?.[0]).toBe(`Bearer ${TOKEN}`);
+  });
+
+  test("that is taken out leaves the request its signal", async () => {
+    const stage = new GatewayStage({}, { fetch: () => new Promise(() => {}) });
+    const controller = new AbortController();
+    const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
+    const init = { method: "POST", headers, body: "{}", signal: controller.signal };
+    const answer = stage.api.fetch(new Request("http://gateway.test/v1/chat/completions", init));
+    await until(() => stage.router.stats().inFlight === 1, "the request is at a worker");
+    controller.abort();
+    expect((await answer).status).toBe(499);
+    expect(stage.isIdle).toBe(true);
   });
 });

@@ -307,6 +307,32 @@ describe("serveGateway", () => {
     expect(asked).toBe(0);
   });
 
+  test("the control token stays here, with keys or without, in whichever header", async () => {
+    for (const apiKeys of [undefined, ["k"]]) {
+      const seen: unknown[] = [];
+      const url = await begin(
+        ({ headers }) => {
+          seen.push([headers.get("authorization"), headers.get("x-api-key"), headers.get("api-key")]);
+          return whole("done");
+        },
+        { apiKeys, controlToken: "t-1" },
+      );
+      const ask = async (...headers: [string, string][]) => fetch(`${url}/v1/x`, { headers });
+      await ask(["authorization", "bearer  t-1 "], ["x-api-key", "k"]);
+      await ask(["authorization", "Bearer engine"], ["authorization", "Bearer t-1"], ["x-api-key", "k"]);
+      await ask(["authorization", "Bearer t-12"], ["x-api-key", "k"], ["api-key", "t-1"]);
+      await ask(["authorization", "Bearer k"], ["x-api-key", "t-1"]);
+      const [key, bearer] = apiKeys === undefined ? ["k", "Bearer k"] : [null, null];
+      expect(seen).toEqual([
+        [null, key, null],
+        [null, key, null],
+        ["Bearer t-12", key, null],
+        [bearer, null, null],
+      ]);
+      await server.close();
+    }
+  });
+
   test("keys stay here, name the tenant, and leave other credentials alone", async () => {
     const seen: unknown[] = [];
     const url = await begin(

@@ -96,6 +96,7 @@ async function listen(config: ServeConfig, router: Router, gateway: Gateway, log
       fallback: (request) => logControl(log, request, () => api.fetch(request)),
       onRefused: (refusal) => logRefusal(log, refusal),
       apiKeys: apiKeys.length === 0 ? undefined : apiKeys,
+      controlToken,
       host,
       port,
       maxBodyBytes,

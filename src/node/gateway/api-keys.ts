@@ -1,12 +1,11 @@
 import { createHash, createHmac, randomBytes } from "node:crypto";
 import { GatewayError, OptionError } from "../../errors.js";
 import type { HeaderList } from "../../gateway/header-list.js";
+import { CREDENTIALS } from "../../gateway/session.js";
+import { credentialIn } from "../../http/token.js";
 
 /** Keys that a server may have. */
 export const API_KEYS_MAX = 10_000;
-
-/** The headers by which clients of the protocols give their keys. */
-const KEY_HEADERS = ["authorization", "x-api-key", "api-key"];
 
 /** The keys of a server: who has one may ask, and is a tenant. */
 export class ApiKeys {
@@ -36,15 +35,15 @@ export class ApiKeys {
    */
   admit(headers: HeaderList): string {
     let tenant: string | undefined;
-    for (const name of KEY_HEADERS) {
+    for (const name of CREDENTIALS) {
       const value = headers.get(name);
-      const found = value === null ? undefined : this.#tenants.get(this.#digestOf(keyOf(name, value)));
+      const found = value === null ? undefined : this.#tenants.get(this.#digestOf(credentialIn(name, value) ?? ""));
       if (found === undefined) continue;
       tenant ??= found;
       headers.delete(name);
     }
     if (tenant !== undefined) return tenant;
-    const got = KEY_HEADERS.some((name) => headers.has(name)) ? "another one" : "none";
+    const got = CREDENTIALS.some((name) => headers.has(name)) ? "another one" : "none";
     throw new GatewayError(
       "KVROUTE_GATEWAY_UNAUTHORIZED",
       `Expected an API key of this server as a bearer token or in x-api-key, got ${got}.`,
@@ -54,8 +53,4 @@ export class ApiKeys {
   #digestOf(key: string): string {
     return createHmac("sha256", this.#secret).update(key).digest("base64");
   }
-}
-
-function keyOf(name: string, value: string): string {
-  return name === "authorization" ? (/^Bearer +(\S+) *$/i.exec(value)?.[1] ?? "") : value.trim();
 }
