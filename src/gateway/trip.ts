@@ -27,6 +27,8 @@ export class Trip {
   #queuedMs = 0;
   /** Time with workers that did not answer, and between tries. */
   #triedMs = 0;
+  /** Time that all else has taken, as the metrics have it already. */
+  #routingMs = 0;
   #receipt: Receipt | undefined;
   #retry: Retry | undefined;
 
@@ -86,7 +88,8 @@ export class Trip {
   #group(): string | undefined {
     if (this.#tried !== undefined) return undefined; // its own
     const keeper = this.#station.keeperOf(this.#prepared);
-    return keeper === undefined ? this.#prepared.model : JSON.stringify([this.#prepared.model, keeper.settings.id]);
+    const { model } = this.#prepared; // which may be called anything, also what names a keeper
+    return keeper === undefined ? `any ${model}` : JSON.stringify([model, keeper.settings.id]);
   }
 
   /** Books the request on the best worker there is; gives `undefined` while all that could have it are busy. */
@@ -132,7 +135,8 @@ export class Trip {
     const { meter, settings } = this.#station;
     this.#receipt = receipt;
     this.#log.routed(receipt);
-    meter.routed(receipt.routingMs / 1000);
+    meter.routed((receipt.routingMs - this.#routingMs) / 1000);
+    this.#routingMs = receipt.routingMs;
     if (receipt.decision !== undefined) meter.decided(receipt.decision);
     settings.tell("onDecision", receipt);
   }
