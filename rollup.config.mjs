@@ -63,7 +63,7 @@ export default [
   },
   {
     input: "build/js/index.js",
-    output: { file: "dist/kvroute.browser.js", format: "es", sourcemap: true },
+    output: { file: "dist/kvroute.browser.js", format: "es", sourcemap: true, inlineDynamicImports: true },
     plugins: [inlineSeam, core, nodeResolve()],
   },
 ];

@@ -5,10 +5,10 @@ import { embedCore } from "./scripts/embed-core.mjs";
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
 
 // The same tests run on the core that ships and on the checked one, whose `verify` walks everything it keeps.
-const project = (name: string, core: string, include: string[], exclude: string[] = []) => ({
+const project = (name: string, core: string, include: string[], exclude: string[] = [], setupFiles: string[] = []) => ({
   plugins: [embedCore(path(core))],
   resolve: { alias: { "#core": path("./src/core/module.inline.ts") } },
-  test: { name, include, exclude: ["**/*.bench.ts", ...exclude], testTimeout: 60_000 },
+  test: { name, include, exclude: ["**/*.bench.ts", ...exclude], setupFiles, testTimeout: 60_000 },
 });
 
 const both = ["tests/model/**/*.test.ts", "tests/conformance/**/*.test.ts", "tests/unit/core/**/*.test.ts"];
@@ -19,7 +19,7 @@ const packed = ["tests/runtimes/**/*.test.ts", "tests/browser/**/*.test.ts", "te
 export default defineConfig({
   test: {
     projects: [
-      project("shipped", "./build/core.wasm", ["tests/**/*.test.ts"], packed),
+      project("shipped", "./build/core.wasm", ["tests/**/*.test.ts"], packed, ["tests/support/load-desk.ts"]),
       project("checked", "./build/core.checked.wasm", both),
       {
         test: {

@@ -38,6 +38,17 @@ function importsOf(file: string): string[] {
   );
 }
 
+/** What stands in a bundle because a file does: what it imports, and what that imports, but for types and for `import()`. */
+function bundledWith(file: string, known = new Set<string>()): Set<string> {
+  if (known.has(file)) return known;
+  known.add(file);
+  const statements = withoutComments(read(file)).matchAll(
+    /^(?:im|ex)port (?!type\b)(?:[^;"]*\bfrom )?"(\.[^"]+)\.js"/gm,
+  );
+  for (const [, target] of statements) bundledWith(`${normalize(join(dirname(file), target as string))}.ts`, known);
+  return known;
+}
+
 /** The room of a file of src: its folder, or its own name where it stands at the top. */
 function roomOf(file: string): string {
   const path = relative("src", file).split("/");
@@ -45,6 +56,31 @@ function roomOf(file: string): string {
 }
 
 const withoutComments = (text: string) => text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "");
+
+/** What answers requests: desk.ts, and what only it needs. */
+const FOR_REQUESTS = [
+  ...["attempt", "booking", "call", "call-body", "desk", "event-boundary", "event-data", "explain", "health", "models"],
+  ...["prepare", "prompt", "protocol", "receipt", "retry", "session", "stream", "tenants", "trip", "usage"],
+].map((name) => `src/gateway/${name}.ts`);
+
+describe("the main entry", () => {
+  const bundled = bundledWith("src/index.ts");
+
+  test("has what it is a list of, and loads the rest from one place", () => {
+    expect(bundled).toContain("src/gateway/router.ts");
+    const loading = sources("src").filter((file) =>
+      /\bimport\("/.test(withoutComments(read(file)).replace(/typeof import/g, "")),
+    );
+    expect(loading.filter((file) => bundled.has(file))).toEqual(["src/gateway/load-desk.ts"]);
+    expect([...bundledWith("src/gateway/desk.ts")]).toEqual(expect.arrayContaining(FOR_REQUESTS));
+  });
+
+  // One such import would bring all of it back into the bundles of those who make no request, and nothing would fail.
+  test("imports nothing that is loaded with the first request", () => {
+    expect(FOR_REQUESTS.filter((file) => bundled.has(file))).toEqual([]);
+    expect([...bundled].filter((file) => file.startsWith("src/gateway/prompt/"))).toEqual([]);
+  });
+});
 
 describe("the rooms of src", () => {
   const files = sources("src").filter((file) => file !== "src/index.ts");

@@ -3,26 +3,23 @@ import { GatewayError, KvrouteError } from "../errors.js";
 import { SelectionService } from "../selection/service.js";
 import { SessionTable } from "../selection/sessions.js";
 import { AdmissionQueue } from "./admission.js";
-import { targetOf } from "./attempt.js";
-import { tooLarge } from "./body-limit.js";
 import type { Call } from "./call.js";
 import { CallList } from "./call-list.js";
+import type { Desk } from "./desk.js";
 import { errorAnswer } from "./envelope.js";
-import { explain, type RouteExplanation } from "./explain.js";
+import type { RouteExplanation } from "./explain.js";
 import { Fleet, type FleetWorker } from "./fleet.js";
-import { HealthChecks } from "./health.js";
+import { loadDesk, loadedDesk } from "./load-desk.js";
 import { GatewayMetrics } from "./metrics.js";
-import { listModels } from "./models.js";
 import type { RouterSettings, WorkerOptions } from "./options.js";
 import { PredictionTracker } from "./prediction.js";
-import { type Prepared, prepare } from "./prepare.js";
+import type { Prepared } from "./prepare.js";
 import { CLIENT_GONE, RequestLog, type RequestRecord } from "./request-log.js";
 import type { Station } from "./station.js";
 import { Stop } from "./stop.js";
-import { Tenants } from "./tenants.js";
 import { BYTES_PER_TOKEN, TokenRates } from "./token-rates.js";
-import { Trip } from "./trip.js";
 import { type Answer, type GatewayRequest, noOutcomes } from "./types.js";
+import { abortable } from "./wait.js";
 
 /** By how much the lease of a booking is longer than its call can be still. */
 const LEASE_FACTOR = 2;
@@ -38,11 +35,10 @@ export class Pipeline implements Station {
   readonly prediction: PredictionTracker;
   readonly outcomes = noOutcomes();
   readonly end = new Stop();
-  readonly #health: HealthChecks | undefined;
   /** Which worker keeps which response, for requests that go on from one. */
   readonly #stored = new SessionTable();
-  readonly #tenants = new Tenants();
   readonly #calls = new CallList();
+  #opened: Desk | undefined;
   /** Requests that have no answer yet, or whose answer has not ended. */
   #underWay = 0;
   #ids = 0;
@@ -58,7 +54,7 @@ export class Pipeline implements Station {
       newId: () => `router:${++this.#ids}`, // others may book in the same service
       leaseMs: Math.max(stallTimeoutMs, firstByteTimeoutMs) * LEASE_FACTOR,
     });
-    const { maxInFlight, maxQueued, queueTimeoutMs, health, upstream } = settings;
+    const { maxInFlight, maxQueued, queueTimeoutMs } = settings;
     this.fleet = new Fleet({
       service: this.service,
       blockSize: blockBytes / BYTES_PER_TOKEN,
@@ -69,10 +65,6 @@ export class Pipeline implements Station {
     const nextFreeMs = () => this.fleet.nextReturnMs(clock.now());
     this.queue = new AdmissionQueue({ clock, maxQueued, queueTimeoutMs, nextFreeMs });
     this.prediction = new PredictionTracker({ onWarning: (warning) => settings.tell("onWarning", warning) });
-    if (health !== undefined) {
-      const onChange = (id: string, isHealthy: boolean) => this.#noteHealth(id, isHealthy);
-      this.#health = new HealthChecks({ settings: health, clock, random, upstream, onChange });
-    }
   }
 
   get clock() {
@@ -106,33 +98,34 @@ export class Pipeline implements Station {
     const log = new RequestLog({ request, settings, meter, onEnd: (outcome) => this.#ended(outcome) });
     this.#underWay++;
     try {
-      return await this.#route(request, log);
+      const desk = this.#desk ?? (await this.#loadDesk(request));
+      return await desk.route(request, log);
     } catch (error) {
       const isGone = request.signal?.aborted === true;
       const { status = 500, code = undefined } = error instanceof KvrouteError ? error : {};
       log.end(isGone ? { status: CLIENT_GONE, outcome: "aborted" } : { status, outcome: log.outcome, error: code });
       request.signal?.throwIfAborted();
-      if (error instanceof KvrouteError) return errorAnswer(error, request.path);
-      throw error;
+      if (code === undefined || code === "KVROUTE_GATEWAY_NOT_LOADED") throw error; // its cause says what is missing
+      return errorAnswer(error as KvrouteError, request.path);
     }
   }
 
   /** Says where a request would go now, and why. Books nothing. */
   async explain(request: GatewayRequest): Promise<RouteExplanation> {
-    const prepared = await this.#prepare(request);
-    return explain(this, prepared);
+    const desk = this.#desk ?? (await this.#loadDesk(request));
+    return desk.explain(request);
   }
 
   addWorker(options: WorkerOptions, place: string): void {
     const worker = this.fleet.add(options, place);
-    this.#health?.add(worker.settings);
+    this.#opened?.addWorker(worker.settings);
     this.queue.wake();
   }
 
   /** Removes a worker at once. */
   removeWorker(id: string): void {
     this.fleet.remove(id);
-    this.#health?.remove(id);
+    this.#opened?.removeWorker(id);
     this.#stored.removeWorker(id);
     this.queue.wake(); // whoever waits for it alone is told
   }
@@ -143,15 +136,17 @@ export class Pipeline implements Station {
     return worker;
   }
 
-  /** Begins to ask the workers for their health, if that is wanted. */
+  /** Loads what answers requests, and begins to ask the workers for their health, if that is wanted. */
   watch(): void {
-    if (!this.#isClosed) this.#health?.start();
+    if (this.#isClosed) return;
+    if (this.#desk === undefined) loadDesk().then(() => this.watch(), nothing);
+    else this.#desk.watch();
   }
 
   /** Takes no more requests. Resolves when those that there are have ended; the signal ends them at once. */
   async close(signal?: AbortSignal): Promise<void> {
     this.#isClosed = true;
-    this.#health?.close();
+    this.#opened?.close();
     if (this.#underWay === 0) return;
     const idle = new Promise<void>((resolve) => {
       const before = this.#onIdle;
@@ -197,34 +192,20 @@ export class Pipeline implements Station {
     this.#failedCancels++;
   }
 
-  async #route(request: GatewayRequest, log: RequestLog): Promise<Answer> {
-    this.#checkOpen();
-    this.#health?.start();
-    checkPath(request.path);
-    if (request.method === "GET" && request.path === "/v1/models") {
-      const answer = await this.#models(request);
-      log.end({ status: answer.status, outcome: "completed" });
-      return answer;
-    }
-    const prepared = await this.#prepare(request);
-    log.model = prepared.model;
-    request.signal?.throwIfAborted();
-    this.#checkOpen();
-    return new Trip(this, prepared, log).send();
+  checkOpen(): void {
+    if (this.#isClosed) throw closed();
   }
 
-  #prepare(request: GatewayRequest): Promise<Prepared> {
-    const { maxBodyBytes, blockBytes } = this.settings;
-    checkPath(request.path);
-    if ((request.bytes?.length ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes);
-    return prepare(request, blockBytes, this.#tenants);
+  /** What answers requests, `undefined` while it is not loaded: afterwards no request waits for it. */
+  get #desk(): Desk | undefined {
+    const module = loadedDesk();
+    if (module !== undefined) this.#opened ??= new module.Desk(this);
+    return this.#opened;
   }
 
-  #models(request: GatewayRequest): Promise<Answer> {
-    const { clock, upstream } = this.settings;
-    const workers = this.fleet.workers.filter(({ isDraining }) => !isDraining);
-    const targets = workers.map((worker) => targetOf(worker, request, this.settings));
-    return listModels({ clock, upstream, signals: [request.signal, this.end], targets });
+  async #loadDesk({ signal }: GatewayRequest): Promise<Desk> {
+    await abortable(loadDesk(), signal, this.end);
+    return this.#desk as Desk;
   }
 
   #ended(outcome: RequestRecord["outcome"]): void {
@@ -232,29 +213,11 @@ export class Pipeline implements Station {
     this.#underWay--;
     if (this.#underWay === 0) this.#onIdle?.();
   }
-
-  #noteHealth(id: string, isHealthy: boolean): void {
-    const worker = this.fleet.find(id);
-    if (worker === undefined) return;
-    worker.isHealthy = isHealthy;
-    this.queue.wake();
-  }
-
-  #checkOpen(): void {
-    if (this.#isClosed) throw closed();
-  }
-}
-
-function checkPath(path: string): void {
-  if (path.startsWith("/v1/") && !leadsElsewhere(path)) return;
-  throw new GatewayError("KVROUTE_GATEWAY_PATH", `Expected a path that begins with /v1/, got ${path}.`);
-}
-
-/** Whether dots lead a path out of `/v1/`, as whoever reads it as part of a URL takes them. */
-function leadsElsewhere(path: string): boolean {
-  return /\.|%2e/i.test(path) && !new URL(`http://kvroute${path}`).pathname.startsWith("/v1/");
 }
 
 function closed(): GatewayError {
   return new GatewayError("KVROUTE_GATEWAY_CLOSED", "Expected an open router, got one that was closed.");
 }
+
+/** Whoever needs what has not loaded tries again, and is told. */
+function nothing(): void {}

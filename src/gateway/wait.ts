@@ -16,13 +16,15 @@ export function sleep(clock: Clock, ms: number, ...signals: readonly (StopSignal
   });
 }
 
-/** Waits for a promise, or for the signal, with whose reason it rejects. */
-export function abortable(promise: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-  if (signal === undefined) return promise;
+/** Waits for a promise, or for the first of the signals, with whose reason it rejects. */
+export function abortable<T>(promise: Promise<T>, ...signals: readonly (StopSignal | undefined)[]): Promise<T> {
   return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    if (signal.aborted) return abort();
-    signal.addEventListener("abort", abort);
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+    const abort = () => reject(signals.find((signal) => signal?.aborted)?.reason);
+    for (const signal of signals) signal?.addEventListener("abort", abort);
+    if (signals.some((signal) => signal?.aborted)) abort();
+    const end = () => {
+      for (const signal of signals) signal?.removeEventListener("abort", abort);
+    };
+    promise.then(resolve, reject).finally(end);
   });
 }
