@@ -91,6 +91,8 @@ export interface FleetParts {
 export class Fleet {
   readonly #parts: FleetParts;
   readonly #workers = new Map<string, FleetWorker>();
+  /** Whether the service has workers that others have added: no request of the router's is for them. */
+  hasStrangers = false;
 
   constructor(parts: FleetParts) {
     this.#parts = parts;
@@ -120,14 +122,16 @@ export class Fleet {
 
   /** Removes a worker. The requests that it has go on without being booked. */
   remove(id: string): void {
-    this.#parts.service.workers.remove(this.get(id).settings.id);
+    const { workers } = this.#parts.service;
+    if (workers.get(this.get(id).settings.id) !== undefined) workers.remove(id); // else somebody else has removed it there
     this.#workers.delete(id);
   }
 
   /** Gives a worker no more requests. */
   drain(id: string): FleetWorker {
     const worker = this.get(id);
-    this.#parts.service.workers.drain(id);
+    const { workers } = this.#parts.service;
+    if (workers.get(id) !== undefined) workers.drain(id);
     worker.isDraining = true;
     return worker;
   }
@@ -156,7 +160,7 @@ export class Fleet {
    * @throws {NoWorkerError} `KVROUTE_NO_WORKER` if those that do are draining, or have failed too often
    */
   candidates(wanted: Wanted): readonly string[] | undefined | "busy" {
-    if (this.#areAllFree(wanted)) return undefined;
+    if (!this.hasStrangers && this.#areAllFree(wanted)) return undefined;
     const free: string[] = [];
     const barred = new Map<Bar, number>();
     for (const worker of this.#workers.values()) {

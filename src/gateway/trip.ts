@@ -105,7 +105,12 @@ export class Trip {
     const { sequenceHashes, islTokens, session, tenant, affinityKey } = select;
     const asked = { sequenceHashes, islTokens, session, tenant, affinityKey, allowedWorkerIds, explain };
     const selection = service.selectAndReserve(asked);
-    const worker = fleet.get(String(selection.worker.workerId));
+    const worker = fleet.find(String(selection.worker.workerId));
+    if (worker === undefined) {
+      service.free(selection.selectionId); // it is a worker of somebody else's
+      fleet.hasStrangers = true;
+      return this.#begin();
+    }
     const bytesPerToken = rates.get(model);
     const predictedTokens = modelTokens(selection.cachedTokens, bytesPerToken);
     const [station, prepared, log] = [this.#station, this.#prepared, this.#log];
