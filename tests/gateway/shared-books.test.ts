@@ -29,7 +29,8 @@ describe("a router whose books others use", () => {
       expect(isIdle(router)).toBe(true);
       expect(router.selection.workers.get("stranger")).toBeDefined();
       router.addWorker({ id: "b", url: "http://b" });
-      expect(await workersOf(stage, 6)).toEqual(new Set(["a", "b"]));
+      expect(await workersOf(stage, 6)).toContain("b");
+      expect(isIdle(router)).toBe(true);
     }
   });
 
