@@ -59,6 +59,7 @@ const withoutComments = (text: string) => text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$
 
 /** What answers requests: desk.ts, and what only it needs. */
 const FOR_REQUESTS = [
+  ...["admission", "admission-entry", "admission-rate", "alarm", "upstream", "wait"],
   ...["attempt", "booking", "call", "call-body", "desk", "event-boundary", "event-data", "explain", "health", "models"],
   ...["prepare", "prompt", "protocol", "receipt", "retry", "session", "stream", "tenants", "trip", "usage"],
 ].map((name) => `src/gateway/${name}.ts`);

@@ -1,7 +1,5 @@
 import type { StopSignal } from "./stop.js";
-
-/** How a request can end that has come to a queue. */
-export type Ending = "admittedAtOnce" | "admittedAfterWaiting" | "refused" | "timedOut" | "cancelled" | "failed";
+import type { Ending } from "./types.js";
 
 /** A request that has come and has neither gone nor been turned away. */
 export class Entry {

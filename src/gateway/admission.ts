@@ -1,10 +1,12 @@
 import type { Clock } from "../clock.js";
 import { QueueError } from "../errors.js";
 import { countOption } from "../selection/policies/numbers.js";
-import { type Ending, Entry } from "./admission-entry.js";
+import { Entry } from "./admission-entry.js";
 import { AdmissionRate } from "./admission-rate.js";
 import { Alarm } from "./alarm.js";
+import { QUEUED_MAX } from "./options.js";
 import type { StopSignal } from "./stop.js";
+import { type AdmissionStats, type Ending, noEndings } from "./types.js";
 
 /** What an admission queue is made with. */
 export interface AdmissionOptions {
@@ -17,21 +19,6 @@ export interface AdmissionOptions {
   readonly nextFreeMs?: (() => number) | undefined;
 }
 
-/** What became of the requests that came to a queue. Whatever has come and waits no more is in one of the others. */
-export interface AdmissionStats {
-  readonly waiting: number;
-  readonly admittedAtOnce: number;
-  readonly admittedAfterWaiting: number;
-  /** There was no room. */
-  readonly refused: number;
-  readonly timedOut: number;
-  /** Their callers went away. */
-  readonly cancelled: number;
-  /** Their attempts threw, or the queue was closed. */
-  readonly failed: number;
-}
-
-export const QUEUED_MAX = 1_000_000;
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 
 const never = () => Number.POSITIVE_INFINITY;
@@ -59,14 +46,7 @@ export class AdmissionQueue {
   readonly #groups = new Map<unknown, number>();
   /** Groups of which one could not go in the present pass. */
   readonly #stuck = new Set<unknown>();
-  readonly #ended: Record<Ending, number> = {
-    admittedAtOnce: 0,
-    admittedAfterWaiting: 0,
-    refused: 0,
-    timedOut: 0,
-    cancelled: 0,
-    failed: 0,
-  };
+  readonly #ended = noEndings();
   /** The entry whose attempt is under way. */
   #trying: Entry | undefined;
   #isAwake = false;

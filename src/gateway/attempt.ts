@@ -89,7 +89,7 @@ export class Attempt {
     const call = this.#call;
     try {
       const { method, url, headers, bytes } = targetOf(worker, prepared.request, settings);
-      const sent = settings.upstream.send({ method, url, headers, bytes, signal: call.signal });
+      const sent = station.upstream.send({ method, url, headers, bytes, signal: call.signal });
       sent.then((answer) => this.#dropLate(answer), nothing);
       const answer = await call.wait(sent);
       const { status } = answer;

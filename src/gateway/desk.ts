@@ -1,4 +1,5 @@
 import { GatewayError } from "../errors.js";
+import { AdmissionQueue } from "./admission.js";
 import { targetOf } from "./attempt.js";
 import { tooLarge } from "./body-limit.js";
 import { explain, type RouteExplanation } from "./explain.js";
@@ -11,20 +12,30 @@ import type { Station } from "./station.js";
 import { Tenants } from "./tenants.js";
 import { Trip } from "./trip.js";
 import type { Answer, GatewayRequest } from "./types.js";
+import { fetchUpstream, type Upstream } from "./upstream.js";
 
 /** Takes in the requests of a router, and sees to what only they need. It is loaded with the first of them. */
 export class Desk {
+  /** Those who wait for a worker. */
+  readonly queue: AdmissionQueue;
+  /** Reaches the workers. */
+  readonly upstream: Upstream;
   readonly #station: Station;
   readonly #tenants = new Tenants();
   readonly #health: HealthChecks | undefined;
 
   constructor(station: Station) {
+    const { settings, fleet } = station;
+    const { clock, random, maxQueued, queueTimeoutMs, health } = settings;
     this.#station = station;
-    const { clock, random, health, upstream } = station.settings;
+    const nextFreeMs = () => fleet.nextReturnMs(clock.now());
+    this.queue = new AdmissionQueue({ clock, maxQueued, queueTimeoutMs, nextFreeMs });
+    const { upstream = fetchUpstream(settings.fetch) } = settings;
+    this.upstream = upstream;
     if (health === undefined) return;
     const onChange = (id: string, isHealthy: boolean) => this.#noteHealth(id, isHealthy);
     this.#health = new HealthChecks({ settings: health, clock, random, upstream, onChange });
-    for (const worker of station.fleet.workers) this.#health.add(worker.settings);
+    for (const worker of fleet.workers) this.#health.add(worker.settings);
   }
 
   /** Sends a request on its way, and gives what it is answered with. */
@@ -53,10 +64,12 @@ export class Desk {
 
   addWorker(settings: WorkerSettings): void {
     this.#health?.add(settings);
+    this.queue.wake();
   }
 
   removeWorker(id: string): void {
     this.#health?.remove(id);
+    this.queue.wake(); // whoever waits for it alone is told
   }
 
   /** Begins to ask the workers for their health, if that is wanted. */
@@ -77,19 +90,17 @@ export class Desk {
   }
 
   #models(request: GatewayRequest): Promise<Answer> {
-    const { settings, fleet, end } = this.#station;
-    const { clock, upstream } = settings;
+    const { settings, fleet, end, clock } = this.#station;
     const workers = fleet.workers.filter(({ isDraining }) => !isDraining);
     const targets = workers.map((worker) => targetOf(worker, request, settings));
-    return listModels({ clock, upstream, signals: [request.signal, end], targets });
+    return listModels({ clock, upstream: this.upstream, signals: [request.signal, end], targets });
   }
 
   #noteHealth(id: string, isHealthy: boolean): void {
-    const { fleet, queue } = this.#station;
-    const worker = fleet.find(id);
+    const worker = this.#station.fleet.find(id);
     if (worker === undefined) return;
     worker.isHealthy = isHealthy;
-    queue.wake();
+    this.queue.wake();
   }
 }
 

@@ -6,7 +6,6 @@ import { WEIGHT_MAX, WEIGHT_MIN } from "../selection/catalog/registration.js";
 import { numberOption, objectOption } from "../selection/policies/numbers.js";
 import { createPolicy, type Policy, type PolicyName } from "../selection/policy.js";
 import { systemClock, systemRandom } from "../system.js";
-import { QUEUED_MAX } from "./admission.js";
 import { type BreakerOptions, type BreakerSettings, breakerSettings } from "./breaker.js";
 import { HeaderList } from "./header-list.js";
 import { type HealthOptions, type HealthSettings, healthSettings } from "./health-options.js";
@@ -14,7 +13,7 @@ import type { Receipt } from "./receipt.js";
 import type { RequestRecord } from "./request-log.js";
 import { type RetryOptions, type RetrySettings, retrySettings } from "./retry-options.js";
 import { checkHeader } from "./sendable.js";
-import { fetchUpstream, type Upstream } from "./upstream.js";
+import type { Upstream } from "./upstream.js";
 
 /** An engine behind an HTTP interface of OpenAI's or Anthropic's. */
 export interface WorkerOptions {
@@ -116,7 +115,9 @@ export interface RouterSettings {
   /** Tells whoever has asked. What is thrown there is a warning, and fails no request. */
   readonly tell: <Name extends keyof RouterNews>(name: Name, news: RouterNews[Name]) => void;
   readonly index: PrefixIndex | undefined;
-  readonly upstream: Upstream;
+  /** Without one, `fetch` reaches the workers. */
+  readonly upstream: Upstream | undefined;
+  readonly fetch: RouterOptions["fetch"];
 }
 
 /** The options of a worker, checked, with their defaults. */
@@ -136,6 +137,7 @@ export const STALL_TIMEOUT_MS_DEFAULT = 600_000;
 /** Of a router that is not told how long answers may be still. */
 export const FIRST_BYTE_TIMEOUT_MS_DEFAULT = STALL_TIMEOUT_MS_DEFAULT;
 export const QUEUED_DEFAULT = 100;
+export const QUEUED_MAX = 1_000_000;
 export const QUEUE_TIMEOUT_MS_DEFAULT = 60_000;
 /** Models that one worker may name. */
 export const WORKER_MODELS_MAX = 4_096;
@@ -159,7 +161,6 @@ export function routerSettings(options: RouterOptions): RouterSettings {
   for (const name of ["onDecision", "onRequest", "onWarning"] as const) {
     if (options[name] !== undefined) checkFunction(name, options[name]);
   }
-  if (options.fetch !== undefined) checkFunction("fetch", options.fetch);
   checkFunction("random", random);
   for (const name of ["now", "setTimeout", "clearTimeout"] as const) checkFunction(`clock.${name}`, clock?.[name]);
   return {
@@ -179,18 +180,18 @@ export function routerSettings(options: RouterOptions): RouterSettings {
     receipts: flag("receipts", options.receipts ?? true),
     forwardAffinityHeaders: flag("forwardAffinityHeaders", options.forwardAffinityHeaders ?? false),
     index,
-    upstream: upstreamOf(options),
+    ...reachOf(options),
     onDecision: options.onDecision,
     onRequest: options.onRequest,
     tell: tellerOf(options),
   };
 }
 
-function upstreamOf({ upstream, fetch }: RouterOptions): Upstream {
-  if (upstream === undefined) return fetchUpstream(fetch);
-  checkFunction("upstream.send", upstream?.send);
-  if (fetch !== undefined) throw new OptionError("Expected fetch or upstream, got both.");
-  return upstream;
+function reachOf({ upstream, fetch }: RouterOptions): Pick<RouterSettings, "upstream" | "fetch"> {
+  if (fetch !== undefined) checkFunction("fetch", fetch);
+  if (upstream !== undefined) checkFunction("upstream.send", upstream?.send);
+  if (upstream !== undefined && fetch !== undefined) throw new OptionError("Expected fetch or upstream, got both.");
+  return { upstream, fetch };
 }
 
 /** Makes what tells whoever has asked. */

@@ -2,7 +2,7 @@ import type { WorkerWithDpRank } from "../core/keys.js";
 import { GatewayError, KvrouteError } from "../errors.js";
 import { SelectionService } from "../selection/service.js";
 import { SessionTable } from "../selection/sessions.js";
-import { AdmissionQueue } from "./admission.js";
+import type { AdmissionQueue } from "./admission.js";
 import type { Call } from "./call.js";
 import { CallList } from "./call-list.js";
 import type { Desk } from "./desk.js";
@@ -16,10 +16,10 @@ import { PredictionTracker } from "./prediction.js";
 import type { Prepared } from "./prepare.js";
 import { CLIENT_GONE, RequestLog, type RequestRecord } from "./request-log.js";
 import type { Station } from "./station.js";
-import { Stop } from "./stop.js";
+import { abortable, Stop } from "./stop.js";
 import { BYTES_PER_TOKEN, TokenRates } from "./token-rates.js";
-import { type Answer, type GatewayRequest, noOutcomes } from "./types.js";
-import { abortable } from "./wait.js";
+import { type AdmissionStats, type Answer, type GatewayRequest, noEndings, noOutcomes } from "./types.js";
+import type { Upstream } from "./upstream.js";
 
 /** By how much the lease of a booking is longer than its call can be still. */
 const LEASE_FACTOR = 2;
@@ -29,7 +29,6 @@ export class Pipeline implements Station {
   readonly settings: RouterSettings;
   readonly service: SelectionService;
   readonly fleet: Fleet;
-  readonly queue: AdmissionQueue;
   readonly rates = new TokenRates();
   readonly meter = new GatewayMetrics();
   readonly prediction: PredictionTracker;
@@ -54,16 +53,13 @@ export class Pipeline implements Station {
       newId: () => `router:${++this.#ids}`, // others may book in the same service
       leaseMs: Math.max(stallTimeoutMs, firstByteTimeoutMs) * LEASE_FACTOR,
     });
-    const { maxInFlight, maxQueued, queueTimeoutMs } = settings;
     this.fleet = new Fleet({
       service: this.service,
       blockSize: blockBytes / BYTES_PER_TOKEN,
       breaker,
-      maxInFlight,
+      maxInFlight: settings.maxInFlight,
       inFlight: () => this.inFlight,
     });
-    const nextFreeMs = () => this.fleet.nextReturnMs(clock.now());
-    this.queue = new AdmissionQueue({ clock, maxQueued, queueTimeoutMs, nextFreeMs });
     this.prediction = new PredictionTracker({ onWarning: (warning) => settings.tell("onWarning", warning) });
   }
 
@@ -73,6 +69,21 @@ export class Pipeline implements Station {
 
   get random() {
     return this.settings.random;
+  }
+
+  // Only requests ask for these two, and no request comes but by the desk.
+
+  get queue(): AdmissionQueue {
+    return (this.#opened as Desk).queue;
+  }
+
+  get upstream(): Upstream {
+    return (this.#opened as Desk).upstream;
+  }
+
+  /** Says what became of the requests that came to the queue. */
+  get admissions(): AdmissionStats {
+    return this.#opened?.queue.stats ?? { waiting: 0, ...noEndings() };
   }
 
   /** Counts the requests that are at a worker. */
@@ -119,20 +130,18 @@ export class Pipeline implements Station {
   addWorker(options: WorkerOptions, place: string): void {
     const worker = this.fleet.add(options, place);
     this.#opened?.addWorker(worker.settings);
-    this.queue.wake();
   }
 
   /** Removes a worker at once. */
   removeWorker(id: string): void {
     this.fleet.remove(id);
-    this.#opened?.removeWorker(id);
     this.#stored.removeWorker(id);
-    this.queue.wake(); // whoever waits for it alone is told
+    this.#opened?.removeWorker(id);
   }
 
   drain(id: string): FleetWorker {
     const worker = this.fleet.drain(id);
-    this.queue.wake();
+    this.#opened?.queue.wake();
     return worker;
   }
 
@@ -157,7 +166,7 @@ export class Pipeline implements Station {
     });
     const cut = () => {
       this.end.abort(closed());
-      this.queue.close(this.end.reason);
+      this.#opened?.queue.close(this.end.reason);
       for (const call of this.#calls) call.cut("failed", this.end.reason);
     };
     signal?.addEventListener("abort", cut);

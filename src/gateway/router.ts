@@ -6,8 +6,8 @@ import { type RouterOptions, routerSettings, type WorkerOptions } from "./option
 import { Pipeline } from "./pipeline.js";
 import { CLIENT_GONE } from "./request-log.js";
 import { type RouterStats, statsOf } from "./stats.js";
+import { abortable } from "./stop.js";
 import type { Answer, GatewayRequest } from "./types.js";
-import { abortable } from "./wait.js";
 import { pathOf, requestOf, requestOfRequest, responseOf } from "./web.js";
 
 export type { RouteCandidate, RouteExplanation } from "./explain.js";

@@ -10,6 +10,7 @@ import type { PredictionTracker } from "./prediction.js";
 import type { Prepared } from "./prepare.js";
 import type { StopSignal } from "./stop.js";
 import type { TokenRates } from "./token-rates.js";
+import type { Upstream } from "./upstream.js";
 
 /** What the requests of a router have in common. */
 export interface Station {
@@ -19,6 +20,7 @@ export interface Station {
   readonly service: SelectionService;
   readonly fleet: Fleet;
   readonly queue: AdmissionQueue;
+  readonly upstream: Upstream;
   readonly rates: TokenRates;
   readonly meter: GatewayMetrics;
   readonly prediction: PredictionTracker;

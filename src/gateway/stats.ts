@@ -1,11 +1,10 @@
 import type { SelectionStats } from "../selection/service.js";
-import type { AdmissionStats } from "./admission.js";
 import type { BreakerState } from "./breaker.js";
 import type { FleetWorker } from "./fleet.js";
 import type { GatewayCounts } from "./metrics.js";
 import type { Pipeline } from "./pipeline.js";
 import type { PredictionStats } from "./prediction.js";
-import type { OutcomeCounts } from "./types.js";
+import type { AdmissionStats, OutcomeCounts } from "./types.js";
 
 /** How the circuit breaker of a worker stands. */
 export interface BreakerStats {
@@ -57,12 +56,21 @@ export interface RouterStats extends GatewayCounts {
 /** What of a router its stats are read from. */
 export type RouterParts = Pick<
   Pipeline,
-  "clock" | "inFlight" | "outcomes" | "failedCancels" | "fleet" | "rates" | "service" | "meter" | "queue" | "prediction"
+  | "clock"
+  | "inFlight"
+  | "outcomes"
+  | "failedCancels"
+  | "fleet"
+  | "rates"
+  | "service"
+  | "meter"
+  | "admissions"
+  | "prediction"
 >;
 
 /** Says how a router stands. */
 export function statsOf(parts: RouterParts): RouterStats {
-  const { clock, inFlight, outcomes, failedCancels, fleet, rates, service, meter, queue, prediction } = parts;
+  const { clock, inFlight, outcomes, failedCancels, fleet, rates, service, meter, admissions, prediction } = parts;
   const loads = new Map(
     service.loads().flatMap(({ loads }) => loads.map((load) => [String(load.worker.workerId), load] as const)),
   );
@@ -72,7 +80,7 @@ export function statsOf(parts: RouterParts): RouterStats {
     inFlight,
     outcomes: { ...outcomes },
     failedCancels,
-    queue: queue.stats,
+    queue: admissions,
     prediction: prediction.stats,
     workers: fleet.workers.map((worker) => workerStats(worker, loads.get(worker.settings.id), nowMs)),
     bytesPerToken: rates.list(),

@@ -57,3 +57,25 @@ export type OutcomeCounts = Readonly<Record<Outcome, number>>;
 export function noOutcomes(): Record<Outcome, number> {
   return { completed: 0, rejected: 0, failed: 0, aborted: 0, stalled: 0 };
 }
+
+/** How a request can end that has come to a queue. */
+export type Ending = "admittedAtOnce" | "admittedAfterWaiting" | "refused" | "timedOut" | "cancelled" | "failed";
+
+/** What became of the requests that came to a queue. Whatever has come and waits no more is in one of the others. */
+export interface AdmissionStats {
+  readonly waiting: number;
+  readonly admittedAtOnce: number;
+  readonly admittedAfterWaiting: number;
+  /** There was no room. */
+  readonly refused: number;
+  readonly timedOut: number;
+  /** Their callers went away. */
+  readonly cancelled: number;
+  /** Their attempts threw, or the queue was closed. */
+  readonly failed: number;
+}
+
+/** Counts none of each. */
+export function noEndings(): Record<Ending, number> {
+  return { admittedAtOnce: 0, admittedAfterWaiting: 0, refused: 0, timedOut: 0, cancelled: 0, failed: 0 };
+}

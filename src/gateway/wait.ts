@@ -15,16 +15,3 @@ export function sleep(clock: Clock, ms: number, ...signals: readonly (StopSignal
     if (signals.some((signal) => signal?.aborted)) abort();
   });
 }
-
-/** Waits for a promise, or for the first of the signals, with whose reason it rejects. */
-export function abortable<T>(promise: Promise<T>, ...signals: readonly (StopSignal | undefined)[]): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signals.find((signal) => signal?.aborted)?.reason);
-    for (const signal of signals) signal?.addEventListener("abort", abort);
-    if (signals.some((signal) => signal?.aborted)) abort();
-    const end = () => {
-      for (const signal of signals) signal?.removeEventListener("abort", abort);
-    };
-    promise.then(resolve, reject).finally(end);
-  });
-}

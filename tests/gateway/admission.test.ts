@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { QueueError } from "../../src/errors.js";
-import { AdmissionQueue, IDLE_PASSES_MAX, QUEUED_MAX } from "../../src/gateway/admission.js";
+import { AdmissionQueue, IDLE_PASSES_MAX } from "../../src/gateway/admission.js";
 import { AdmissionRate, RETRY_AFTER_MS_MAX, RETRY_AFTER_MS_MIN } from "../../src/gateway/admission-rate.js";
+import { QUEUED_MAX } from "../../src/gateway/options.js";
 import { VirtualClock } from "../../src/sim/clock.js";
 import { CountedSignal } from "../support/counted-signal.js";
 

@@ -1,4 +1,3 @@
-import { QUEUED_MAX } from "../../gateway/admission.js";
 import { BREAKER_COUNT_MAX, BREAKER_FAILURES_DEFAULT, BREAKER_OPEN_MS_DEFAULT } from "../../gateway/breaker.js";
 import {
   HEALTH_INTERVAL_MS_MIN,
@@ -11,6 +10,7 @@ import {
   BODY_BYTES_DEFAULT,
   QUEUE_TIMEOUT_MS_DEFAULT,
   QUEUED_DEFAULT,
+  QUEUED_MAX,
   STALL_TIMEOUT_MS_DEFAULT,
 } from "../../gateway/options.js";
 import { RETRY_ATTEMPTS_DEFAULT, RETRY_ATTEMPTS_MAX } from "../../gateway/retry-options.js";
