@@ -1,11 +1,13 @@
+import type { EndSignal } from "./closing.js";
+
 /**
  * Aborts with either of two signals, as `AbortSignal.any` does, which not every runtime has. It holds on to neither: they
  * know of it only while somebody listens.
  */
 export class EitherSignal {
-  readonly #signals: readonly [AbortSignal, AbortSignal];
+  readonly #signals: readonly [EndSignal, EndSignal];
 
-  constructor(first: AbortSignal, second: AbortSignal) {
+  constructor(first: EndSignal, second: EndSignal) {
     this.#signals = [first, second];
   }
 

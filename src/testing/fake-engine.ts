@@ -3,6 +3,7 @@ import { Engine, type EngineStats, type KvMessage } from "../sim/engine.js";
 import { systemClock } from "../system.js";
 import { Answering } from "./answering.js";
 import { readBody, untilAborted } from "./body.js";
+import { Closing } from "./closing.js";
 import { EitherSignal } from "./either-signal.js";
 import { BrokenOff, checkFault, type Fault, faultOf } from "./faults.js";
 import { type Body, isBody } from "./fields.js";
@@ -48,7 +49,7 @@ class Server implements FakeEngine {
   readonly #kvMessages: Recent<KvMessage>;
   readonly #script: (Fault | null)[] = [];
   readonly #limits: FakeLimits;
-  readonly #closed = new AbortController();
+  readonly #closed = new Closing();
 
   constructor(options: FakeEngineOptions) {
     const { clock = systemClock, models = ["fake-model"], loras = [], faults } = options;
@@ -68,7 +69,7 @@ class Server implements FakeEngine {
     const request =
       typeof input === "object" && "headers" in input && init === undefined ? input : new Request(input, init);
     const { pathname } = new URL(request.url);
-    const signal = new EitherSignal(request.signal, this.#closed.signal);
+    const signal = new EitherSignal(request.signal, this.#closed);
     try {
       signal.throwIfAborted();
       return await this.#route(request, pathname, signal);
