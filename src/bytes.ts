@@ -2,6 +2,7 @@ const NOTHING = new Uint8Array(0);
 
 /** Puts chunks together; one alone stays as it is. */
 export function joinBytes(chunks: readonly Uint8Array[]): Uint8Array {
+  if (chunks.length === 1) return chunks[0] as Uint8Array;
   const filled = chunks.filter(({ length }) => length > 0);
   if (filled.length <= 1) return filled[0] ?? NOTHING;
   const all = new Uint8Array(filled.reduce((sum, { length }) => sum + length, 0));

@@ -71,6 +71,15 @@ function hashAll(tokens: Uint32Array, options: HashTokensOptions, withLocal: boo
  * @throws {ArgumentRangeError} `KVROUTE_ARGUMENT_RANGE` if `blockBytes` or `parent` is out of range
  */
 export function hashText(text: string | Uint8Array, options: HashTextOptions = {}): TokenHashes {
+  return hashAllText(text, options, true);
+}
+
+/** Does as `hashText`, for callers within the package that need no local hashes. */
+export function hashTextSequence(text: Uint8Array, options: HashTextOptions): BigUint64Array {
+  return hashAllText(text, options, false).sequence;
+}
+
+function hashAllText(text: string | Uint8Array, options: HashTextOptions, withLocal: boolean): TokenHashes {
   const bytes = typeof text === "string" ? undefined : bytesOf(text, "Uint8Array", "text", "a string or ");
   checkOptions(options);
   const { blockBytes: wanted = BLOCK_BYTES_DEFAULT } = options;
@@ -79,7 +88,7 @@ export function hashText(text: string | Uint8Array, options: HashTextOptions = {
   const seed = seedOf(options);
   return bytes === undefined
     ? hashString(hasher(), text as string, blockBytes, seed, parent)
-    : hashBytes(hasher(), bytes, blockBytes, seed, parent);
+    : hashBytes(hasher(), bytes, blockBytes, seed, parent, withLocal);
 }
 
 /**

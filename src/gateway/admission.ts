@@ -98,6 +98,7 @@ export class AdmissionQueue {
 
   /** Says that a worker may have become free. Each request that waits is asked once at most, in the order of arrival. */
   wake(): void {
+    if (this.#entries.size === 0 && !this.#isAwake) return;
     this.#isWoken = true;
     if (this.#isAwake) return; // whoever is awake sees to it
     this.#isAwake = true;
@@ -173,8 +174,10 @@ export class AdmissionQueue {
   #end(entry: Entry, ending: Ending, outcome: unknown): void {
     entry.end(ending, outcome);
     if (entry === this.#trying) return;
-    if (this.#entries.delete(entry)) this.#leaveGroup(entry);
-    if (this.#entries.size === 0) this.#setAlarm();
+    if (this.#entries.delete(entry)) {
+      this.#leaveGroup(entry);
+      if (this.#entries.size === 0) this.#setAlarm();
+    }
     this.#ended[ending]++;
     entry.onEnd?.();
   }

@@ -90,15 +90,16 @@ export class Attempt {
     try {
       const { method, url, headers, bytes } = targetOf(worker, prepared.request, settings);
       const sent = station.upstream.send({ method, url, headers, bytes, signal: call.signal });
-      sent.then((answer) => this.#dropLate(answer), nothing);
-      const answer = await call.wait(sent);
+      const answer = await call.wait(sent, dropLate);
       const { status } = answer;
       this.#status = status;
       if (status >= 400) {
         this.#verdict = verdictOf({ path, status, headers: answer.headers });
         if (isToBeRetried(this.#verdict)) return this.#giveUp(answer);
       }
-      const passed = await this.#passOn(answer);
+      const passed = this.#passOn(answer);
+      // Where no stream has begun, an answer that breaks before its first byte can still be an error with a status.
+      if (!this.#isStream) await passed.body?.begin();
       this.#isPassed = true;
       if (this.#outcome !== undefined) this.#logEnd(this.#outcome);
       return passed;
@@ -137,7 +138,7 @@ export class Attempt {
     return call.isAbandoned || error instanceof KvrouteError ? error : unreachable(this.worker.settings.id, error);
   }
 
-  async #passOn({ status, statusText, headers, body }: Answer): Promise<Answer> {
+  #passOn({ status, statusText, headers, body }: Answer): Answer & { readonly body?: CallBody } {
     const { prepared, station } = this.#parts;
     const call = this.#call;
     call.begun();
@@ -161,15 +162,8 @@ export class Attempt {
     const onRead = () => this.#noteRead(isError);
     const onCancelFailed = () => station.cancelFailed();
     const passed = new CallBody({ source: body, reader, call, workerId, isError, onRead, onCancelFailed });
-    // Where no stream has begun, an answer that breaks before its first byte can still be an error with a status.
-    if (isStream) headers.delete("content-length");
-    else await passed.begin();
+    if (isStream) headers.delete("content-length"); // its farewell may come on top
     return { status, statusText, headers, body: passed };
-  }
-
-  /** An answer that comes when its call has been cut is not read by anybody. */
-  #dropLate({ body }: Answer): void {
-    if (this.#call.signal.aborted && this.#reader === undefined) body?.cancel(this.#call.signal.reason).catch(nothing);
   }
 
   #noteRead(isError: boolean): void {
@@ -272,6 +266,11 @@ function unreachable(workerId: string, cause: unknown): UpstreamError {
   const why = typeof code === "string" && /^[A-Z_0-9]{1,40}$/.test(code) ? `: ${code}` : "";
   const message = `Expected an answer of worker "${workerId}", but none came${why}.`;
   return new UpstreamError("KVROUTE_UPSTREAM_UNREACHABLE", message, { cause });
+}
+
+/** An answer that comes when its call has been cut is not read by anybody. */
+function dropLate({ body }: Answer): void {
+  body?.cancel().catch(nothing);
 }
 
 function nothing(): void {}

@@ -12,30 +12,42 @@ export class Booking {
   }
 
   prefillComplete(): void {
-    this.#say(() => this.#service.prefillComplete(this.#id));
+    try {
+      this.#service.prefillComplete(this.#id);
+    } catch (error) {
+      passOver(error);
+    }
   }
 
   outputBlock(): void {
-    this.#say(() => this.#service.outputBlock(this.#id));
+    try {
+      this.#service.outputBlock(this.#id);
+    } catch (error) {
+      passOver(error);
+    }
   }
 
   touch(): void {
-    this.#say(() => this.#service.touch(this.#id));
+    try {
+      this.#service.touch(this.#id);
+    } catch (error) {
+      passOver(error);
+    }
   }
 
   reportCachedTokens(tokens: number): void {
-    this.#say(() => this.#service.reportCachedTokens(this.#id, tokens));
+    try {
+      this.#service.reportCachedTokens(this.#id, tokens);
+    } catch (error) {
+      passOver(error);
+    }
   }
 
   free(): void {
     this.#service.free(this.#id);
   }
+}
 
-  #say(call: () => void): void {
-    try {
-      call();
-    } catch (error) {
-      if (!(error instanceof UnknownBookingError)) throw error;
-    }
-  }
+function passOver(error: unknown): void {
+  if (!(error instanceof UnknownBookingError)) throw error;
 }

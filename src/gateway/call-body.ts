@@ -41,8 +41,16 @@ export class CallBody implements AnswerBody {
     const ready = this.#ready;
     this.#ready = undefined;
     if (ready !== undefined) return ready;
+    const { source, call } = this.#parts;
     while (!this.#hasEnded) {
-      const passing = await this.#readOn();
+      let chunk: Uint8Array | undefined;
+      try {
+        chunk = await call.wait(source.read());
+      } catch (error) {
+        const last = this.#breakOff(error);
+        return last.length > 0 ? last : undefined;
+      }
+      const passing = this.#pass(chunk);
       if (passing.length > 0) return passing;
     }
     return undefined;
@@ -57,14 +65,9 @@ export class CallBody implements AnswerBody {
     this.#parts.call.cut("aborted", reason);
   }
 
-  async #readOn(): Promise<Uint8Array> {
-    const { source, reader, call, onRead } = this.#parts;
-    let chunk: Uint8Array | undefined;
-    try {
-      chunk = await call.wait(source.read());
-    } catch (error) {
-      return this.#breakOff(error);
-    }
+  /** Reads a chunk, and gives what of it can go to the caller. */
+  #pass(chunk: Uint8Array | undefined): Uint8Array {
+    const { reader, call, onRead } = this.#parts;
     call.progress();
     if (chunk === undefined) return this.#end();
     const passing = reader.push(chunk);

@@ -27,12 +27,12 @@ export interface CallParts {
 export class Call {
   readonly #parts: CallParts;
   readonly #stop = new Stop();
-  readonly settled: Promise<void>;
   /** Its neighbours in the list of those under way. */
   before: Call | null = null;
   after: Call | null = null;
-  #resolveSettled: () => void = () => {};
   #isSettled = false;
+  #settled: Promise<void> | undefined;
+  #resolveSettled: (() => void) | undefined;
   #progressMs = 0;
   #limitMs = 0;
   #timer: unknown;
@@ -40,9 +40,15 @@ export class Call {
 
   constructor(parts: CallParts) {
     this.#parts = parts;
-    this.settled = new Promise((resolve) => {
+  }
+
+  /** Resolves when it is settled. */
+  get settled(): Promise<void> {
+    this.#settled ??= new Promise((resolve) => {
       this.#resolveSettled = resolve;
+      if (this.#isSettled) resolve();
     });
+    return this.#settled;
   }
 
   /** Begins to watch the time and the caller. */
@@ -65,12 +71,17 @@ export class Call {
     return this.#parts.caller?.aborted === true;
   }
 
-  /** Waits for what the worker does next, unless the call is cut before. One at a time. */
-  wait<T>(next: Promise<T>): Promise<T> {
+  /**
+   * Waits for what the worker does next, unless the call is cut before. One at a time.
+   *
+   * @param onLate is given what comes when the call has been cut, and nobody waits for it any more
+   */
+  wait<T>(next: Promise<T>, onLate?: (value: T) => void): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#interrupt = reject;
       next.then(
         (value) => {
+          if (this.#stop.aborted) onLate?.(value);
           this.#interrupt = undefined;
           resolve(value);
         },
@@ -108,7 +119,7 @@ export class Call {
     try {
       this.#parts.onSettled(outcome);
     } finally {
-      this.#resolveSettled();
+      this.#resolveSettled?.();
     }
   }
 

@@ -82,7 +82,7 @@ export class Desk {
     this.#health?.close();
   }
 
-  #prepare(request: GatewayRequest): Promise<Prepared> {
+  #prepare(request: GatewayRequest): Prepared | Promise<Prepared> {
     const { maxBodyBytes, blockBytes } = this.#station.settings;
     checkPath(request.path);
     if ((request.bytes?.length ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes);

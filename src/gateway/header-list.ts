@@ -52,6 +52,12 @@ export class HeaderList implements HeaderReader, Iterable<readonly [string, stri
     return this.#names.includes(name);
   }
 
+  /** Whether any of the headers is there: in one pass, however many names are looked for. */
+  hasAny(names: ReadonlySet<string>): boolean {
+    for (const name of this.#names) if (names.has(name)) return true;
+    return false;
+  }
+
   /** Adds a header behind those that are there. */
   append(name: string, value: string): void {
     this.#names.push(name);

@@ -25,14 +25,20 @@ const BYTE_ORDER_MARK = "\ufeff"; // decoders drop it
 const NO_BYTES = new Uint8Array(0);
 
 /**
- * Reads of a request what it is routed by.
+ * Reads of a request what it is routed by: at once where its tenant is remembered.
  *
  * @throws {BodyError} if its path has a known protocol and its body cannot be read
  */
-export async function prepare(request: GatewayRequest, blockBytes: number, tenants: Tenants): Promise<Prepared> {
+export function prepare(request: GatewayRequest, blockBytes: number, tenants: Tenants): Prepared | Promise<Prepared> {
+  const tenant = request.tenant ?? tenants.of(request.headers);
+  return typeof tenant === "string"
+    ? prepareFor(tenant, request, blockBytes)
+    : tenant.then((name) => prepareFor(name, request, blockBytes));
+}
+
+function prepareFor(tenant: string, request: GatewayRequest, blockBytes: number): Prepared {
   const { method, path, headers, bytes = NO_BYTES, text } = request;
   const dialect = dialectOf(method, path);
-  const tenant = request.tenant ?? (await tenants.of(headers));
   if (dialect === undefined) {
     const storedId = idOf(/^\/v1\/responses\/([^/]+)/.exec(path)?.[1]);
     const select = { sequenceHashes: [], islTokens: 1 };

@@ -25,9 +25,6 @@ export interface PromptKey {
   readonly maxOutputTokens?: number;
 }
 
-/** Canonical text may be longer than a body by the marks of its messages. */
-const ROOM_FOR_MARKS = 512;
-
 /** The interfaces whose prompts are known. */
 export type PromptPath =
   | "/v1/chat/completions"
@@ -64,8 +61,7 @@ export function promptKeyOf(
   const parsed = options.parsed === undefined ? parseBody(body) : checkBody(options.parsed);
   const model = modelOf(parsed);
   const maxBytes = Math.min(PROMPT_BYTES_MAX, blockBytes * PROMPT_BLOCKS_MAX);
-  const expectedBytes = body.length + ROOM_FOR_MARKS;
-  const text = new CanonicalText({ blockBytes, root: rootOf(path, model, parsed), maxBytes, expectedBytes });
+  const text = new CanonicalText({ blockBytes, root: rootOf(path, model, parsed), maxBytes });
   WRITERS[path](text, parsed);
   const { sequence, opening } = text.finish();
   const maxOutputTokens = outputOf(parsed);

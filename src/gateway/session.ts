@@ -26,6 +26,7 @@ export const SESSION_HEADERS = [
 
 const BAGGAGE = "baggage";
 const BAGGAGE_KEY = "session.id";
+const AFFINITY_HEADERS: ReadonlySet<string> = /* @__PURE__ */ new Set([...SESSION_HEADERS, BAGGAGE]);
 
 export const CREDENTIALS = ["authorization", "x-api-key", "api-key"];
 
@@ -34,12 +35,13 @@ export const CREDENTIALS = ["authorization", "x-api-key", "api-key"];
  * more than `SESSION_ID_LENGTH_MAX` characters is none, and keeps what follows from being asked: a wrong session would be
  * worse than none.
  */
-export function sessionOf(headers: HeaderReader, body: unknown, fingerprint: string): Session | undefined {
+export function sessionOf(headers: HeaderList, body: unknown, fingerprint: string): Session | undefined {
   const named = namedByHeaders(headers) ?? namedByBody(body) ?? { id: fingerprint, source: "fingerprint" };
   return named.id === "" || named.id.length > SESSION_ID_LENGTH_MAX ? undefined : named;
 }
 
-function namedByHeaders(headers: HeaderReader): Session | undefined {
+function namedByHeaders(headers: HeaderList): Session | undefined {
+  if (!headers.hasAny(AFFINITY_HEADERS)) return undefined;
   for (const source of SESSION_HEADERS) {
     const id = headers.get(source)?.trim();
     if (id) return { id, source };
@@ -50,16 +52,16 @@ function namedByHeaders(headers: HeaderReader): Session | undefined {
 }
 
 function namedByBody(body: unknown): Session | undefined {
-  const fields: [string, unknown][] = [
-    ["prompt_cache_key", field(body, "prompt_cache_key")],
-    ["previous_response_id", field(body, "previous_response_id")],
-    ["metadata.user_id", field(field(body, "metadata"), "user_id")],
-    ["user", field(body, "user")],
-  ];
-  for (const [source, id] of fields) {
-    if (typeof id === "string" && id !== "") return { id, source };
-  }
-  return undefined;
+  return (
+    named("prompt_cache_key", field(body, "prompt_cache_key")) ??
+    named("previous_response_id", field(body, "previous_response_id")) ??
+    named("metadata.user_id", field(field(body, "metadata"), "user_id")) ??
+    named("user", field(body, "user"))
+  );
+}
+
+function named(source: string, id: unknown): Session | undefined {
+  return typeof id === "string" && id !== "" ? { id, source } : undefined;
 }
 
 function field(value: unknown, name: string): unknown {
@@ -81,6 +83,7 @@ export async function tenantOf(headers: HeaderReader): Promise<string> {
 /** Copies headers without those that name sessions, which are not for engines. Of baggage, the rest stays. */
 export function withoutAffinityHeaders(headers: HeaderList): HeaderList {
   const kept = headers.copy();
+  if (!headers.hasAny(AFFINITY_HEADERS)) return kept;
   for (const name of SESSION_HEADERS) kept.delete(name);
   const members = membersOf(headers.get(BAGGAGE));
   if (!members.some(isSessionMember)) return kept;

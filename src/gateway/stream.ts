@@ -15,6 +15,7 @@ export const EVENT_BYTES_MAX = 1_048_576;
 export const ANSWER_BYTES_MAX = 1_048_576;
 
 const NOTHING = new Uint8Array(0);
+const decoder = /* @__PURE__ */ new TextDecoder();
 
 /** Reads an answer while it passes, and knows how it may end. */
 export interface AnswerReader {
@@ -203,7 +204,7 @@ class JsonReader implements AnswerReader {
 
 function parse(chunks: readonly Uint8Array[]): unknown {
   try {
-    return JSON.parse(new TextDecoder().decode(joinBytes(chunks)));
+    return JSON.parse(decoder.decode(joinBytes(chunks)));
   } catch {
     return undefined;
   }

@@ -1,5 +1,5 @@
-import { xxh3 } from "../core/token-hash.js";
 import type { HeaderReader } from "./header-list.js";
+import { hashWholeText } from "./prompt/canonical-text.js";
 import { CREDENTIALS, tenantOf } from "./session.js";
 
 /** Credentials whose tenants are remembered. */
@@ -14,10 +14,18 @@ export class Tenants {
   /** Whose request was the last: it need not be moved, and clients often have a router to themselves. */
   #last: bigint | undefined;
 
-  async of(headers: HeaderReader): Promise<string> {
-    if (CREDENTIALS.every((name) => headers.get(name) === null)) return "";
-    const key = xxh3(new TextEncoder().encode(JSON.stringify(CREDENTIALS.map((name) => headers.get(name)))));
-    const tenant = this.#known.get(key) ?? (await tenantOf(headers));
+  /** Names the tenant of a request: at once where it is remembered. */
+  of(headers: HeaderReader): string | Promise<string> {
+    const credentials = CREDENTIALS.map((name) => headers.get(name));
+    if (credentials.every((credential) => credential === null)) return "";
+    const key = hashWholeText(JSON.stringify(credentials));
+    const known = this.#known.get(key);
+    return known === undefined
+      ? tenantOf(headers).then((tenant) => this.#remember(key, tenant))
+      : this.#remember(key, known);
+  }
+
+  #remember(key: bigint, tenant: string): string {
     if (key === this.#last) return tenant;
     this.#last = key;
     this.#known.delete(key);

@@ -19,6 +19,8 @@ interface Rate {
 export class TokenRates {
   readonly #rates = new Map<string, Rate>();
   readonly #maxModels: number;
+  /** The model that was used last, which need not be moved. */
+  #newest: string | undefined;
 
   constructor(maxModels: number = MODELS_MAX) {
     this.#maxModels = maxModels;
@@ -35,6 +37,8 @@ export class TokenRates {
     const rate = this.#rates.get(model) ?? { reports: 1, bytesPerToken: BYTES_PER_TOKEN };
     rate.reports = Math.min(rate.reports + 1, REPORTS);
     rate.bytesPerToken += (seen - rate.bytesPerToken) / rate.reports;
+    if (model === this.#newest) return;
+    this.#newest = model;
     this.#rates.delete(model);
     this.#rates.set(model, rate); // last in the order, which is that of use
     if (this.#rates.size > this.#maxModels) this.#rates.delete(this.#rates.keys().next().value as string);

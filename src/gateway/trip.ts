@@ -25,6 +25,8 @@ export class Trip {
   #attempts = 0;
   /** Time in the queue. */
   #queuedMs = 0;
+  /** Up to when that is counted, while it waits there. */
+  #waitsSinceMs: number | undefined;
   /** Time with workers that did not answer, and between tries. */
   #triedMs = 0;
   /** Time that all else has taken, as the metrics have it already. */
@@ -48,7 +50,8 @@ export class Trip {
     const { clock, meter, settings, end } = this.#station;
     const { signal } = this.#prepared.request;
     for (;;) {
-      const attempt = await this.#admitted();
+      const entered = this.#enter();
+      const attempt = entered instanceof Attempt ? entered : await this.#wait(entered);
       if (this.#retry !== undefined) meter.retried(this.#retry.reason);
       const sentAtMs = clock.now();
       const answer = await attempt.send((verdict) => this.#isToBeRetried(attempt.worker, verdict));
@@ -62,26 +65,32 @@ export class Trip {
     }
   }
 
-  /** Waits until a worker can have the request, and books it there. */
-  async #admitted(): Promise<Attempt> {
-    const { queue, clock, meter } = this.#station;
-    const sinceMs = clock.now();
+  /** Books the request on a worker that can have it, or lets it wait for one. */
+  #enter(): Attempt | Promise<Attempt> {
+    return this.#station.queue.enter(() => this.#begin(), this.#prepared.request.signal, this.#group());
+  }
+
+  /** Waits in the queue until it is booked. */
+  async #wait(entered: Promise<Attempt>): Promise<Attempt> {
+    const { clock, meter } = this.#station;
     const before = this.#queuedMs;
-    let isQueued = false;
-    const note = () => {
-      if (isQueued) this.#log.queuedMs = this.#queuedMs = before + clock.now() - sinceMs;
-    };
-    const begin = () => {
-      note();
-      return this.#begin();
-    };
-    const entered = queue.enter(begin, this.#prepared.request.signal, this.#group());
-    if (entered instanceof Attempt) return entered;
-    isQueued = true;
-    entered.catch(note); // turned away, it has waited all the same
-    const attempt = await entered;
-    meter.queued((this.#queuedMs - before) / 1000);
-    return attempt;
+    this.#waitsSinceMs = clock.now();
+    try {
+      const attempt = await entered;
+      meter.queued((this.#queuedMs - before) / 1000);
+      return attempt;
+    } catch (error) {
+      this.#noteWait(); // turned away, it has waited all the same
+      throw error;
+    }
+  }
+
+  #noteWait(): void {
+    if (this.#waitsSinceMs === undefined) return;
+    const nowMs = this.#station.clock.now();
+    this.#queuedMs += nowMs - this.#waitsSinceMs;
+    this.#waitsSinceMs = nowMs;
+    this.#log.queuedMs = this.#queuedMs;
   }
 
   /** Names the requests that can go to the same workers: when one of them has to wait, all have to. */
@@ -96,6 +105,7 @@ export class Trip {
   #begin(): Attempt | undefined {
     const { service, settings, fleet, rates } = this.#station;
     const { select, model, request } = this.#prepared;
+    this.#noteWait();
     request.signal?.throwIfAborted();
     const wanted = this.#wanted();
     if (this.#tried !== undefined && !fleet.isAnyoneLeft(wanted)) this.#tried.clear(); // they have gone since
@@ -115,6 +125,7 @@ export class Trip {
     const predictedTokens = modelTokens(selection.cachedTokens, bytesPerToken);
     const [station, prepared, log] = [this.#station, this.#prepared, this.#log];
     const attempt = new Attempt({ station, prepared, worker, selection, predictedTokens, log });
+    this.#waitsSinceMs = undefined;
     this.#attempts++;
     this.#tell({
       worker: worker.settings.id,

@@ -6,7 +6,7 @@ import { chatKey, keyOf } from "./prompt-stage.js";
 
 const FINGERPRINT = "0123456789abcdef";
 const session = (headers: Record<string, string>, body: unknown = {}) =>
-  sessionOf(new Headers(headers), body, FINGERPRINT);
+  sessionOf(HeaderList.of(new Headers(headers)), body, FINGERPRINT);
 
 afterEach(() => {
   vi.unstubAllGlobals();
@@ -80,7 +80,7 @@ describe("a session is named", () => {
     expect(session({ "x-session-id": longest })?.id).toBe(longest);
     expect(session({ "x-session-id": `${longest}x` }, { user: "u" })).toBeUndefined();
     expect(session({}, { user: `${longest}x` })).toBeUndefined();
-    expect(sessionOf(new Headers(), {}, "")).toBeUndefined();
+    expect(sessionOf(HeaderList.of(), {}, "")).toBeUndefined();
   });
 });
 
@@ -91,7 +91,7 @@ describe("without a key of the client, the fingerprint", () => {
   const second = [...first, { role: "assistant", content: "When?" }, { role: "user", content: "In May." }];
   const idOf = (messages: unknown, fields: object = {}, tenant = "") => {
     const { parsed, fingerprint } = keyOf("/v1/chat/completions", { model: "m", messages, ...fields }, { tenant });
-    return sessionOf(new Headers(), parsed, fingerprint)?.id;
+    return sessionOf(HeaderList.of(), parsed, fingerprint)?.id;
   };
 
   test("holds the turns of a conversation together", () => {
@@ -116,7 +116,7 @@ describe("without a key of the client, the fingerprint", () => {
   test("gives way to a response that the request continues", () => {
     const body = { model: "m", input: "In May.", previous_response_id: "resp_1" };
     const { parsed, fingerprint } = keyOf("/v1/responses", body);
-    expect(sessionOf(new Headers(), parsed, fingerprint)?.id).toBe("resp_1");
+    expect(sessionOf(HeaderList.of(), parsed, fingerprint)?.id).toBe("resp_1");
   });
 
   test("does not depend on how long the prompt is", () => {

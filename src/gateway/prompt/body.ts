@@ -8,6 +8,8 @@ export const BODY_DEPTH_MAX = 256;
 /** Fields, lists and objects in a body: a parser takes up to a microsecond for each. */
 export const BODY_COMPLEXITY_MAX = 262_144;
 
+const decoder = /* @__PURE__ */ new TextDecoder("utf-8", { fatal: true });
+
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COLON = 0x3a;
@@ -95,7 +97,7 @@ function endOfString(json: string, start: number): number {
 
 function decode(body: Uint8Array): string {
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(body);
+    return decoder.decode(body);
   } catch (cause) {
     throw new BodyError("KVROUTE_BODY_NOT_JSON", "Expected the body to be JSON in UTF-8, got other bytes.", { cause });
   }

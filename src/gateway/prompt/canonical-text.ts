@@ -1,6 +1,6 @@
 import { hashName } from "../../core/hash-stream.js";
 import { hasher } from "../../core/hasher.js";
-import { hashText, xxh3 } from "../../core/token-hash.js";
+import { hashTextSequence, xxh3 } from "../../core/token-hash.js";
 import { jsonOf } from "./body.js";
 
 // The text of a prompt that is hashed. Marks of two bytes structure it: 0xff, which UTF-8 never has, and a letter. So no
@@ -46,7 +46,6 @@ const NO_TOKEN = 0xffff_ffff;
 const SHORT_MAX = 24;
 /** Takes a block of the largest size, and what is added at once behind it. */
 const PIECE_BYTES = 65_536;
-const PIECE_BYTES_MIN = 2_048;
 /** Units of a text that are hashed at once: in UTF-8 they fit the window of the hasher. */
 const HASHED_AT_ONCE = 8_192;
 
@@ -58,29 +57,35 @@ export interface CanonicalTextOptions {
   readonly root: bigint;
   /** What comes behind so many bytes is dropped. */
   readonly maxBytes: number;
-  /** How long the text will be, about: memory that is new costs more than the hashing of a short one. */
-  readonly expectedBytes?: number | undefined;
+}
+
+/** The piece of the last text that was finished: memory that is new costs more than the hashing of a short one. */
+let spare: Uint8Array | undefined;
+
+function takePiece(): Uint8Array {
+  const piece = spare ?? new Uint8Array(PIECE_BYTES);
+  spare = undefined;
+  return piece;
 }
 
 /**
- * Hashes the canonical text of a prompt as it is written, in UTF-8 between marks: only a piece of it is held, since memory
- * that is new costs more than the hashing.
+ * Hashes the canonical text of a prompt as it is written, in UTF-8 between marks: only a piece of it is held.
  */
 export class CanonicalText {
   readonly #options: CanonicalTextOptions;
-  #piece: Uint8Array;
+  readonly #piece = takePiece();
   /** Bytes of the piece that are written; the hashed ones are gone. */
   #filled = 0;
   #hashedBytes = 0;
   readonly #hashes: BigUint64Array[] = [];
   #last: bigint;
   #opening: bigint | undefined;
+  /** Where in the piece the opening ends, until it is hashed. */
+  #openingEnd: number | undefined;
 
   constructor(options: CanonicalTextOptions) {
     this.#options = options;
-    const { expectedBytes = PIECE_BYTES, root } = options;
-    this.#piece = new Uint8Array(Math.min(PIECE_BYTES, Math.max(PIECE_BYTES_MIN, expectedBytes)));
-    this.#last = root;
+    this.#last = options.root;
   }
 
   get length(): number {
@@ -94,16 +99,18 @@ export class CanonicalText {
 
   /** Says that what a conversation keeps ends here. Only the first call counts. */
   endOpening(): void {
-    this.#opening ??= this.#hashSoFar();
+    if (this.#opening === undefined) this.#openingEnd ??= this.#filled;
   }
 
-  /** Hashes the full blocks, and all up to the end of the opening. */
+  /** Hashes the full blocks, and all up to the end of the opening. Nothing can be added afterwards. */
   finish(): { readonly sequence: BigUint64Array; readonly opening: bigint } {
     this.endOpening();
     this.#hashPiece();
-    const { blockBytes, maxBytes } = this.#options;
+    spare = this.#piece;
+    const sequence = join(this.#hashes);
+    const most = Math.floor(this.#options.maxBytes / this.#options.blockBytes);
     return {
-      sequence: join(this.#hashes).subarray(0, Math.floor(maxBytes / blockBytes)),
+      sequence: sequence.length > most ? sequence.subarray(0, most) : sequence,
       opening: this.#opening as bigint,
     };
   }
@@ -121,7 +128,7 @@ export class CanonicalText {
       const { read, written } = encoder.encodeInto(rest, this.#piece.subarray(this.#filled));
       this.#filled += written;
       rest = rest.slice(read);
-      if (rest.length > 0) this.#makeFree(1);
+      if (rest.length > 0) this.#hashPiece();
     }
   }
 
@@ -136,7 +143,7 @@ export class CanonicalText {
   tokens(tokens: readonly number[]): void {
     this.mark(Mark.tokens);
     for (let at = 0; at < tokens.length && this.#makeRoom(TOKEN_BYTES); ) {
-      const room = Math.floor((this.#piece.length - this.#filled) / TOKEN_BYTES);
+      const room = Math.floor((PIECE_BYTES - this.#filled) / TOKEN_BYTES);
       const end = Math.min(tokens.length, at + room);
       this.#words(tokens, at, end);
       at = end;
@@ -175,26 +182,16 @@ export class CanonicalText {
   /** Makes room for so many bytes, fewer than a piece has behind a block. Returns false if the limit is reached. */
   #makeRoom(bytes: number): boolean {
     if (this.isFull) return false;
-    if (this.#filled + bytes > this.#piece.length) this.#makeFree(bytes);
+    if (this.#filled + bytes > PIECE_BYTES) this.#hashPiece();
     return true;
   }
 
-  /** Makes the piece larger, or, where it is as large as it gets, hashes what stands in it. */
-  #makeFree(bytes: number): void {
-    const { length } = this.#piece;
-    if (length === PIECE_BYTES) {
-      this.#hashPiece();
-      return;
-    }
-    const larger = new Uint8Array(Math.min(PIECE_BYTES, Math.max(2 * length, this.#filled + bytes)));
-    larger.set(this.#piece.subarray(0, this.#filled));
-    this.#piece = larger;
-  }
-
-  /** Hashes the full blocks of the piece and moves what is left to its front. */
+  /** Hashes the full blocks of the piece, and the opening if it ends in there, and moves what is left to the front. */
   #hashPiece(): void {
     const { blockBytes } = this.#options;
-    const { sequence } = hashText(this.#piece.subarray(0, this.#filled), { blockBytes, parent: this.#last });
+    const filled = this.#piece.subarray(0, this.#filled);
+    const sequence = hashTextSequence(filled, { blockBytes, parent: this.#last });
+    if (this.#openingEnd !== undefined) this.#hashOpening(sequence, this.#openingEnd);
     if (sequence.length === 0) return;
     const bytes = sequence.length * blockBytes;
     this.#hashes.push(sequence);
@@ -204,9 +201,12 @@ export class CanonicalText {
     this.#hashedBytes += bytes;
   }
 
-  #hashSoFar(): bigint {
-    this.#hashPiece();
-    return xxh3(this.#piece.subarray(0, this.#filled), this.#last);
+  /** Hashes what of the opening stands behind its last full block, on top of all before. */
+  #hashOpening(sequence: BigUint64Array, end: number): void {
+    const { blockBytes } = this.#options;
+    const blocks = Math.floor(end / blockBytes);
+    this.#opening = xxh3(this.#piece.subarray(blocks * blockBytes, end), sequence[blocks - 1] ?? this.#last);
+    this.#openingEnd = undefined;
   }
 }
 
