@@ -15,25 +15,34 @@ export function joinBytes(chunks: readonly Uint8Array[]): Uint8Array {
 }
 
 /**
- * Reads a body whole. One that is longer than `maxBytes` is given up.
+ * Reads a body whole. One that is longer than `maxBytes` is given up, and any when the signal aborts.
  *
- * @throws what `tooLong` makes if it is longer; whatever the body fails with
+ * @throws what `tooLong` makes if it is longer; the reason of the signal; whatever the body fails with
  */
 export async function readBytes(
   body: ReadableStream<Uint8Array>,
   maxBytes: number,
   tooLong: () => Error,
+  signal?: AbortSignal | null,
 ): Promise<Uint8Array> {
   const reader = body.getReader();
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for (let next = await reader.read(); next.value !== undefined; next = await reader.read()) {
-    length += next.value.length;
-    if (length > maxBytes) {
-      reader.cancel().catch(() => {}); // nobody waits for it
-      throw tooLong();
+  const giveUp = () => void reader.cancel(signal?.reason).catch(() => {}); // nobody waits for it
+  signal?.addEventListener("abort", giveUp);
+  if (signal?.aborted) giveUp();
+  try {
+    const chunks: Uint8Array[] = [];
+    let length = 0;
+    for (let next = await reader.read(); next.value !== undefined; next = await reader.read()) {
+      length += next.value.length;
+      if (length > maxBytes) {
+        giveUp();
+        throw tooLong();
+      }
+      chunks.push(next.value);
     }
-    chunks.push(next.value);
+    signal?.throwIfAborted(); // what is read of a body that was given up looks like all of it
+    return joinBytes(chunks);
+  } finally {
+    signal?.removeEventListener("abort", giveUp);
   }
-  return joinBytes(chunks);
 }

@@ -41,7 +41,6 @@ export class Desk {
   /** Sends a request on its way, and gives what it is answered with. */
   async route(request: GatewayRequest, log: RequestLog): Promise<Answer> {
     const station = this.#station;
-    station.checkOpen();
     this.#health?.start();
     checkPath(request.path);
     if (request.method === "GET" && request.path === "/v1/models") {
@@ -52,7 +51,7 @@ export class Desk {
     const prepared = await this.#prepare(request);
     log.model = prepared.model;
     request.signal?.throwIfAborted();
-    station.checkOpen();
+    station.end.throwIfAborted();
     return new Trip(station, prepared, log).send();
   }
 

@@ -14,7 +14,7 @@ import { GatewayMetrics } from "./metrics.js";
 import type { RouterSettings, WorkerOptions } from "./options.js";
 import { PredictionTracker } from "./prediction.js";
 import type { Prepared } from "./prepare.js";
-import { CLIENT_GONE, RequestLog, type RequestRecord } from "./request-log.js";
+import { CLIENT_GONE, type RequestEnd, RequestLog, type RequestRecord } from "./request-log.js";
 import type { Station } from "./station.js";
 import { abortable, Stop } from "./stop.js";
 import { BYTES_PER_TOKEN, TokenRates } from "./token-rates.js";
@@ -109,6 +109,7 @@ export class Pipeline implements Station {
     const log = new RequestLog({ request, settings, meter, onEnd: (outcome) => this.#ended(outcome) });
     this.#underWay++;
     try {
+      if (this.#isClosed) throw closed();
       const desk = this.#desk ?? (await this.#loadDesk(request));
       return await desk.route(request, log);
     } catch (error) {
@@ -119,6 +120,12 @@ export class Pipeline implements Station {
       if (code === undefined || code === "KVROUTE_GATEWAY_NOT_LOADED") throw error; // its cause says what is missing
       return errorAnswer(error as KvrouteError, request.path);
     }
+  }
+
+  /** Takes down a request that could not be read. */
+  unread(request: Pick<GatewayRequest, "method" | "path">, begunAtMs: number, end: RequestEnd): void {
+    const { settings, meter } = this;
+    new RequestLog({ request, settings, meter, begunAtMs, onEnd: nothing }).end(end);
   }
 
   /** Says where a request would go now, and why. Books nothing. */
@@ -201,14 +208,12 @@ export class Pipeline implements Station {
     this.#failedCancels++;
   }
 
-  checkOpen(): void {
-    if (this.#isClosed) throw closed();
-  }
-
   /** What answers requests, `undefined` while it is not loaded: afterwards no request waits for it. */
   get #desk(): Desk | undefined {
     const module = loadedDesk();
-    if (module !== undefined) this.#opened ??= new module.Desk(this);
+    if (module === undefined || this.#opened !== undefined) return this.#opened;
+    this.#opened = new module.Desk(this);
+    if (this.#isClosed) this.#opened.close(); // it comes for those who came before
     return this.#opened;
   }
 
@@ -228,5 +233,5 @@ function closed(): GatewayError {
   return new GatewayError("KVROUTE_GATEWAY_CLOSED", "Expected an open router, got one that was closed.");
 }
 
-/** Whoever needs what has not loaded tries again, and is told. */
+/** Whoever needs what has not loaded tries again, and is told; of what could not be read nothing is left. */
 function nothing(): void {}

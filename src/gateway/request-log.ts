@@ -48,9 +48,11 @@ export interface RequestEnd {
 
 /** What a log is made with. */
 export interface RequestLogParts {
-  readonly request: GatewayRequest;
+  readonly request: Pick<GatewayRequest, "method" | "path">;
   readonly settings: RouterSettings;
   readonly meter: GatewayMetrics;
+  /** Default: now. */
+  readonly begunAtMs?: number | undefined;
   /** Called once: `refused` also where the caller went before a worker was chosen. */
   readonly onEnd: (outcome: RequestRecord["outcome"]) => void;
 }
@@ -69,7 +71,7 @@ export class RequestLog {
 
   constructor(parts: RequestLogParts) {
     this.#parts = parts;
-    this.#begunAtMs = parts.settings.clock.now();
+    this.#begunAtMs = parts.begunAtMs ?? parts.settings.clock.now();
   }
 
   /** How long the request has taken so far. */

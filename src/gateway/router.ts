@@ -8,7 +8,7 @@ import { CLIENT_GONE } from "./request-log.js";
 import { type RouterStats, statsOf } from "./stats.js";
 import { abortable } from "./stop.js";
 import type { Answer, GatewayRequest } from "./types.js";
-import { pathOf, requestOf, requestOfRequest, responseOf } from "./web.js";
+import { headOf, type RequestHead, requestOf, requestOfRequest, responseOf } from "./web.js";
 
 export type { RouteCandidate, RouteExplanation } from "./explain.js";
 export type { RouterOptions, RouterWarning, WorkerOptions } from "./options.js";
@@ -79,7 +79,7 @@ export function createRouter(options: RouterOptions): Router {
   });
   const { maxBodyBytes } = settings;
   const fetch = (input: Request | string | URL, init?: RequestInit) =>
-    respond(pipeline, pathOf(input), () => requestOf(input, init, maxBodyBytes));
+    respond(pipeline, headOf(input, init), () => requestOf(input, init, maxBodyBytes));
   return {
     fetch: fetch as typeof globalThis.fetch,
     handler: (request, context) => handle(pipeline, request, context, maxBodyBytes),
@@ -107,20 +107,26 @@ async function handle(
   const waitUntil = context === undefined ? undefined : (promise: Promise<unknown>) => context.waitUntil(promise);
   try {
     const read = async () => ({ ...(await requestOfRequest(request, maxBodyBytes)), waitUntil });
-    return await respond(pipeline, pathOf(request), read);
+    return await respond(pipeline, headOf(request), read);
   } catch (error) {
     if (request.signal.aborted) return new Response(null, { status: CLIENT_GONE }); // nobody reads it
     throw error;
   }
 }
 
-async function respond(pipeline: Pipeline, path: string, read: () => Promise<GatewayRequest>): Promise<Response> {
+async function respond(pipeline: Pipeline, head: RequestHead, read: () => Promise<GatewayRequest>): Promise<Response> {
+  const begunAtMs = pipeline.clock.now();
+  const { path, signal } = head;
   let request: GatewayRequest;
   try {
     request = await read();
   } catch (error) {
-    if (error instanceof KvrouteError) return responseOf(errorAnswer(error, path));
-    throw error;
+    if (signal?.aborted) pipeline.unread(head, begunAtMs, { status: CLIENT_GONE, outcome: "aborted" });
+    signal?.throwIfAborted();
+    if (!(error instanceof KvrouteError)) throw error; // it is no request
+    const { status = 500, code } = error;
+    pipeline.unread(head, begunAtMs, { status, outcome: "refused", error: code });
+    return responseOf(errorAnswer(error, path));
   }
   const answer = await pipeline.handle(request);
   try {

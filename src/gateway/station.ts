@@ -26,8 +26,6 @@ export interface Station {
   readonly prediction: PredictionTracker;
   /** Ends all that is under way, once the router was told to wait no longer. */
   readonly end: StopSignal;
-  /** @throws {GatewayError} `KVROUTE_GATEWAY_CLOSED` if the router was closed */
-  checkOpen(): void;
   /** The worker that alone can serve a request, since it keeps what the request goes on from. */
   keeperOf(prepared: Prepared): FleetWorker | undefined;
   /** Remembers which worker keeps an answer. */

@@ -45,14 +45,25 @@ export async function requestOfRequest(
   const { method, headers, body } = request;
   const { pathname: path, search: query } = new URL(request.url);
   if (Number(headers.get("content-length")) > maxBodyBytes) throw tooLarge(maxBodyBytes);
-  const bytes = body === null ? undefined : await readBytes(body, maxBodyBytes, () => tooLarge(maxBodyBytes));
+  const bytes = body === null ? undefined : await readBytes(body, maxBodyBytes, () => tooLarge(maxBodyBytes), signal);
   return { method, path, query, headers: HeaderList.of(headers), bytes, signal: signal ?? undefined };
 }
 
-/** The path of what `fetch` is called with, empty for what is no URL. */
-export function pathOf(input: Request | string | URL): string {
+/** What is known of a request before it is read. */
+export interface RequestHead extends Pick<GatewayRequest, "method" | "path"> {
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Gives the head of what `fetch` is called with; the path is empty for what is no URL. */
+export function headOf(input: Request | string | URL, init: RequestInit = {}): RequestHead {
+  const given = input instanceof Request ? input : undefined;
+  const { method = given?.method ?? "GET", signal = given?.signal } = init;
+  return { method: method.toUpperCase(), path: pathOf(given?.url ?? (input as string)), signal: signal ?? undefined };
+}
+
+function pathOf(url: string | URL): string {
   try {
-    return new URL(input instanceof Request ? input.url : input, HERE).pathname;
+    return new URL(url, HERE).pathname;
   } catch {
     return "";
   }

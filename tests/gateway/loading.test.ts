@@ -162,8 +162,9 @@ describe("a request that waits for it", () => {
     await router.close();
   });
 
-  test("is waited for by close, and told that the router was closed", async () => {
-    const { delivery, router, engine, records, post } = await freshStage();
+  test("is waited for by close, and served, since it came before; nobody is asked for health any more", async () => {
+    const clock = new VirtualClock();
+    const { delivery, router, engine, records, post } = await freshStage({ clock, health: { jitter: 0 } });
     const response = post();
     await delivery.isAskedFor(1);
     let isClosed = false;
@@ -172,11 +173,17 @@ describe("a request that waits for it", () => {
     });
     await new Promise((resolve) => setImmediate(resolve));
     expect(isClosed).toBe(false);
+    expect(await closedText(await post())).toEqual([503, "KVROUTE_GATEWAY_CLOSED"]);
     delivery.arrive();
+    (await engine.call()).respond(Response.json({ ok: true }));
+    expect(await (await response).json()).toEqual({ ok: true });
     await closing;
-    expect(await closedText(await response)).toEqual([503, "KVROUTE_GATEWAY_CLOSED"]);
-    expect(records).toMatchObject([{ status: 503, outcome: "refused", error: "KVROUTE_GATEWAY_CLOSED" }]);
-    expect(engine.calls).toHaveLength(0);
+    expect(records).toMatchObject([
+      { status: 503, outcome: "refused", error: "KVROUTE_GATEWAY_CLOSED" },
+      { status: 200, outcome: "completed" },
+    ]);
+    expect(clock.pending).toBe(0);
+    expect(engine.calls).toHaveLength(1);
   });
 
   test("is ended by the signal of close, though it may never load", async () => {
