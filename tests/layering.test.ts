@@ -59,9 +59,22 @@ const withoutComments = (text: string) => text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$
 
 /** What answers requests: desk.ts, and what only it needs. */
 const FOR_REQUESTS = [
-  ...["admission", "admission-entry", "admission-rate", "alarm", "upstream", "wait"],
+  ...["admission", "admission-entry", "admission-rate", "alarm", "call-list", "prediction", "token-rates"],
   ...["attempt", "booking", "call", "call-body", "desk", "event-boundary", "event-data", "explain", "health", "models"],
-  ...["prepare", "prompt", "protocol", "receipt", "retry", "session", "stream", "tenants", "trip", "usage"],
+  ...[
+    "prepare",
+    "prompt",
+    "protocol",
+    "receipt",
+    "retry",
+    "session",
+    "stream",
+    "tenants",
+    "trip",
+    "upstream",
+    "usage",
+    "wait",
+  ],
 ].map((name) => `src/gateway/${name}.ts`);
 
 describe("the main entry", () => {

@@ -6,14 +6,13 @@ import type { BreakerPermit } from "./breaker.js";
 import { Call } from "./call.js";
 import { CallBody } from "./call-body.js";
 import type { FleetWorker } from "./fleet.js";
-import type { RouterSettings } from "./options.js";
+import { BYTES_PER_TOKEN, type RouterSettings } from "./options.js";
 import { idOf, type Prepared } from "./prepare.js";
 import { CLIENT_GONE, type RequestLog } from "./request-log.js";
 import { type AttemptFailure, sendFailureOf, type Verdict, verdictOf } from "./retry.js";
 import { CREDENTIALS, withoutAffinityHeaders } from "./session.js";
 import type { Station } from "./station.js";
 import { type AnswerReader, isEventStream, readerOf } from "./stream.js";
-import { BYTES_PER_TOKEN } from "./token-rates.js";
 import type { Answer, GatewayRequest, Outcome } from "./types.js";
 import type { UpstreamRequest } from "./upstream.js";
 

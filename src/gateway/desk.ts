@@ -1,46 +1,86 @@
+import type { WorkerWithDpRank } from "../core/keys.js";
 import { GatewayError } from "../errors.js";
+import { SessionTable } from "../selection/sessions.js";
 import { AdmissionQueue } from "./admission.js";
 import { targetOf } from "./attempt.js";
 import { tooLarge } from "./body-limit.js";
+import type { Call } from "./call.js";
+import { CallList } from "./call-list.js";
 import { explain, type RouteExplanation } from "./explain.js";
+import type { FleetWorker } from "./fleet.js";
 import { HealthChecks } from "./health.js";
 import { listModels } from "./models.js";
 import type { WorkerSettings } from "./options.js";
+import { PredictionTracker } from "./prediction.js";
 import { type Prepared, prepare } from "./prepare.js";
 import type { RequestLog } from "./request-log.js";
-import type { Station } from "./station.js";
+import type { Front, Station } from "./station.js";
+import type { DeskStats } from "./stats.js";
 import { Tenants } from "./tenants.js";
+import { TokenRates } from "./token-rates.js";
 import { Trip } from "./trip.js";
 import type { Answer, GatewayRequest } from "./types.js";
 import { fetchUpstream, type Upstream } from "./upstream.js";
 
-/** Takes in the requests of a router, and sees to what only they need. It is loaded with the first of them. */
-export class Desk {
-  /** Those who wait for a worker. */
+/**
+ * Takes requests through their lives: key, worker, booking, answer, end. It has what only they need, and is loaded with the
+ * first of them.
+ */
+export class Desk implements Station {
+  readonly settings: Front["settings"];
+  readonly clock: Station["clock"];
+  readonly random: Station["random"];
+  readonly service: Front["service"];
+  readonly fleet: Front["fleet"];
+  readonly meter: Front["meter"];
+  readonly end: Front["end"];
   readonly queue: AdmissionQueue;
-  /** Reaches the workers. */
   readonly upstream: Upstream;
-  readonly #station: Station;
-  readonly #tenants = new Tenants();
+  readonly rates = new TokenRates();
+  readonly prediction: PredictionTracker;
   readonly #health: HealthChecks | undefined;
+  /** Which worker keeps which response, for requests that go on from one. */
+  readonly #stored = new SessionTable();
+  readonly #tenants = new Tenants();
+  readonly #calls = new CallList();
+  #failedCancels = 0;
 
-  constructor(station: Station) {
-    const { settings, fleet } = station;
-    const { clock, random, maxQueued, queueTimeoutMs, health } = settings;
-    this.#station = station;
+  constructor({ settings, service, fleet, meter, end }: Front) {
+    const { clock, random, maxQueued, queueTimeoutMs, health, upstream = fetchUpstream(settings.fetch) } = settings;
+    this.settings = settings;
+    this.clock = clock;
+    this.random = random;
+    this.service = service;
+    this.fleet = fleet;
+    this.meter = meter;
+    this.end = end;
+    this.upstream = upstream;
     const nextFreeMs = () => fleet.nextReturnMs(clock.now());
     this.queue = new AdmissionQueue({ clock, maxQueued, queueTimeoutMs, nextFreeMs });
-    const { upstream = fetchUpstream(settings.fetch) } = settings;
-    this.upstream = upstream;
+    this.prediction = new PredictionTracker({ onWarning: (warning) => settings.tell("onWarning", warning) });
     if (health === undefined) return;
     const onChange = (id: string, isHealthy: boolean) => this.#noteHealth(id, isHealthy);
     this.#health = new HealthChecks({ settings: health, clock, random, upstream, onChange });
     for (const worker of fleet.workers) this.#health.add(worker.settings);
   }
 
+  /** Counts the requests that are at a worker. */
+  get inFlight(): number {
+    return this.#calls.size;
+  }
+
+  get stats(): DeskStats {
+    return {
+      inFlight: this.inFlight,
+      failedCancels: this.#failedCancels,
+      queue: this.queue.stats,
+      prediction: this.prediction.stats,
+      bytesPerToken: this.rates.list(),
+    };
+  }
+
   /** Sends a request on its way, and gives what it is answered with. */
   async route(request: GatewayRequest, log: RequestLog): Promise<Answer> {
-    const station = this.#station;
     this.#health?.start();
     checkPath(request.path);
     if (request.method === "GET" && request.path === "/v1/models") {
@@ -51,14 +91,14 @@ export class Desk {
     const prepared = await this.#prepare(request);
     log.model = prepared.model;
     request.signal?.throwIfAborted();
-    station.end.throwIfAborted();
-    return new Trip(station, prepared, log).send();
+    this.end.throwIfAborted();
+    return new Trip(this, prepared, log).send();
   }
 
   /** Says where a request would go now, and why. Books nothing. */
   async explain(request: GatewayRequest): Promise<RouteExplanation> {
     const prepared = await this.#prepare(request);
-    return explain(this.#station, prepared);
+    return explain(this, prepared);
   }
 
   addWorker(settings: WorkerSettings): void {
@@ -68,6 +108,7 @@ export class Desk {
 
   removeWorker(id: string): void {
     this.#health?.remove(id);
+    this.#stored.removeWorker(id);
     this.queue.wake(); // whoever waits for it alone is told
   }
 
@@ -81,22 +122,54 @@ export class Desk {
     this.#health?.close();
   }
 
+  /** Ends the requests that there are, once `end` has aborted. */
+  cut(): void {
+    this.queue.close(this.end.reason);
+    for (const call of this.#calls) call.cut("failed", this.end.reason);
+  }
+
+  keeperOf({ tenant, storedId }: Prepared): FleetWorker | undefined {
+    if (storedId === undefined) return undefined;
+    const keeper = this.#stored.find(tenant, storedId, this.clock.now())?.workerId;
+    const worker = keeper === undefined ? undefined : this.fleet.find(String(keeper));
+    return worker?.isDraining === true ? undefined : worker;
+  }
+
+  keep({ tenant }: Prepared, answerId: string, worker: FleetWorker, rank: WorkerWithDpRank): void {
+    if (!this.fleet.has(worker)) return; // it was removed meanwhile: one of its id would be another
+    this.#stored.record(tenant, answerId, rank, this.clock.now());
+  }
+
+  begun(call: Call): void {
+    this.#calls.add(call);
+    if (this.end.aborted) call.cut("failed", this.end.reason);
+  }
+
+  settled(call: Call): void {
+    this.#calls.delete(call);
+    this.queue.wake();
+  }
+
+  cancelFailed(): void {
+    this.#failedCancels++;
+  }
+
   #prepare(request: GatewayRequest): Prepared | Promise<Prepared> {
-    const { maxBodyBytes, blockBytes } = this.#station.settings;
+    const { maxBodyBytes, blockBytes } = this.settings;
     checkPath(request.path);
     if ((request.bytes?.length ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes);
     return prepare(request, blockBytes, this.#tenants);
   }
 
   #models(request: GatewayRequest): Promise<Answer> {
-    const { settings, fleet, end, clock } = this.#station;
+    const { settings, fleet, end, clock } = this;
     const workers = fleet.workers.filter(({ isDraining }) => !isDraining);
     const targets = workers.map((worker) => targetOf(worker, request, settings));
     return listModels({ clock, upstream: this.upstream, signals: [request.signal, end], targets });
   }
 
   #noteHealth(id: string, isHealthy: boolean): void {
-    const worker = this.#station.fleet.find(id);
+    const worker = this.fleet.find(id);
     if (worker === undefined) return;
     worker.isHealthy = isHealthy;
     this.queue.wake();

@@ -130,6 +130,8 @@ export interface WorkerSettings {
   readonly weight: number;
 }
 
+/** Bytes of a token before anything is known of a model, and always for the sizes that workers are compared by. */
+export const BYTES_PER_TOKEN = 4;
 export const BODY_BYTES_DEFAULT = 33_554_432;
 export const BLOCK_BYTES_DEFAULT = 256;
 export const BLOCK_BYTES_MAX = 16_384;
@@ -143,7 +145,6 @@ export const QUEUE_TIMEOUT_MS_DEFAULT = 60_000;
 export const WORKER_MODELS_MAX = 4_096;
 const NAME_LENGTH_MAX = 1_024;
 const COUNT_MAX = 2 ** 31 - 1;
-const BYTES_PER_BLOCK_TOKEN = 4;
 
 /**
  * Checks the options of a router but its workers, and fills in what is absent.
@@ -154,9 +155,9 @@ export function routerSettings(options: RouterOptions): RouterSettings {
   const stallTimeoutMs = count("stallTimeoutMs", options.stallTimeoutMs ?? STALL_TIMEOUT_MS_DEFAULT, 1, COUNT_MAX);
   const { policy = "kv", clock = systemClock, random = systemRandom } = options;
   const { blockBytes = BLOCK_BYTES_DEFAULT, index } = options;
-  count("blockBytes", blockBytes, BYTES_PER_BLOCK_TOKEN, BLOCK_BYTES_MAX);
-  if (blockBytes % BYTES_PER_BLOCK_TOKEN !== 0) {
-    throw new OptionError(`Expected blockBytes to be a multiple of ${BYTES_PER_BLOCK_TOKEN}, got ${blockBytes}.`);
+  count("blockBytes", blockBytes, BYTES_PER_TOKEN, BLOCK_BYTES_MAX);
+  if (blockBytes % BYTES_PER_TOKEN !== 0) {
+    throw new OptionError(`Expected blockBytes to be a multiple of ${BYTES_PER_TOKEN}, got ${blockBytes}.`);
   }
   for (const name of ["onDecision", "onRequest", "onWarning"] as const) {
     if (options[name] !== undefined) checkFunction(name, options[name]);

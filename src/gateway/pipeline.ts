@@ -1,48 +1,37 @@
-import type { WorkerWithDpRank } from "../core/keys.js";
 import { GatewayError, KvrouteError } from "../errors.js";
 import { SelectionService } from "../selection/service.js";
-import { SessionTable } from "../selection/sessions.js";
-import type { AdmissionQueue } from "./admission.js";
-import type { Call } from "./call.js";
-import { CallList } from "./call-list.js";
 import type { Desk } from "./desk.js";
 import { errorAnswer } from "./envelope.js";
 import type { RouteExplanation } from "./explain.js";
 import { Fleet, type FleetWorker } from "./fleet.js";
 import { loadDesk, loadedDesk } from "./load-desk.js";
 import { GatewayMetrics } from "./metrics.js";
-import type { RouterSettings, WorkerOptions } from "./options.js";
-import { PredictionTracker } from "./prediction.js";
-import type { Prepared } from "./prepare.js";
+import { BYTES_PER_TOKEN, type RouterSettings, type WorkerOptions } from "./options.js";
 import { CLIENT_GONE, type RequestEnd, RequestLog, type RequestRecord } from "./request-log.js";
-import type { Station } from "./station.js";
+import type { Front } from "./station.js";
+import { type DeskStats, noDeskStats } from "./stats.js";
 import { abortable, Stop } from "./stop.js";
-import { BYTES_PER_TOKEN, TokenRates } from "./token-rates.js";
-import { type AdmissionStats, type Answer, type GatewayRequest, noEndings, noOutcomes } from "./types.js";
-import type { Upstream } from "./upstream.js";
+import { type Answer, type GatewayRequest, noOutcomes } from "./types.js";
 
 /** By how much the lease of a booking is longer than its call can be still. */
 const LEASE_FACTOR = 2;
 
-/** Takes requests through their lives: key, worker, booking, answer, end. It knows no server and no client. */
-export class Pipeline implements Station {
+/**
+ * Hands requests to the desk, which takes them through their lives, and answers for how they end. It has what there is
+ * before the first of them, and knows no server and no client.
+ */
+export class Pipeline implements Front {
   readonly settings: RouterSettings;
   readonly service: SelectionService;
   readonly fleet: Fleet;
-  readonly rates = new TokenRates();
   readonly meter = new GatewayMetrics();
-  readonly prediction: PredictionTracker;
   readonly outcomes = noOutcomes();
   readonly end = new Stop();
-  /** Which worker keeps which response, for requests that go on from one. */
-  readonly #stored = new SessionTable();
-  readonly #calls = new CallList();
   #opened: Desk | undefined;
   /** Requests that have no answer yet, or whose answer has not ended. */
   #underWay = 0;
   #ids = 0;
   #isClosed = false;
-  #failedCancels = 0;
   #onIdle: (() => void) | undefined;
 
   constructor(settings: RouterSettings) {
@@ -58,46 +47,20 @@ export class Pipeline implements Station {
       blockSize: blockBytes / BYTES_PER_TOKEN,
       breaker,
       maxInFlight: settings.maxInFlight,
-      inFlight: () => this.inFlight,
+      inFlight: () => this.#opened?.inFlight ?? 0,
     });
-    this.prediction = new PredictionTracker({ onWarning: (warning) => settings.tell("onWarning", warning) });
   }
 
   get clock() {
     return this.settings.clock;
   }
 
-  get random() {
-    return this.settings.random;
-  }
-
-  // Only requests ask for these two, and no request comes but by the desk.
-
-  get queue(): AdmissionQueue {
-    return (this.#opened as Desk).queue;
-  }
-
-  get upstream(): Upstream {
-    return (this.#opened as Desk).upstream;
-  }
-
-  /** Says what became of the requests that came to the queue. */
-  get admissions(): AdmissionStats {
-    return this.#opened?.queue.stats ?? { waiting: 0, ...noEndings() };
-  }
-
-  /** Counts the requests that are at a worker. */
-  get inFlight(): number {
-    return this.#calls.size;
+  get deskStats(): DeskStats {
+    return this.#opened?.stats ?? noDeskStats();
   }
 
   get isClosed(): boolean {
     return this.#isClosed;
-  }
-
-  /** Counts the bodies of workers that could not be cancelled. */
-  get failedCancels(): number {
-    return this.#failedCancels;
   }
 
   /**
@@ -142,7 +105,6 @@ export class Pipeline implements Station {
   /** Removes a worker at once. */
   removeWorker(id: string): void {
     this.fleet.remove(id);
-    this.#stored.removeWorker(id);
     this.#opened?.removeWorker(id);
   }
 
@@ -173,39 +135,12 @@ export class Pipeline implements Station {
     });
     const cut = () => {
       this.end.abort(closed());
-      this.#opened?.queue.close(this.end.reason);
-      for (const call of this.#calls) call.cut("failed", this.end.reason);
+      this.#opened?.cut();
     };
     signal?.addEventListener("abort", cut);
     if (signal?.aborted) cut();
     await idle;
     signal?.removeEventListener("abort", cut);
-  }
-
-  keeperOf({ tenant, storedId }: Prepared): FleetWorker | undefined {
-    if (storedId === undefined) return undefined;
-    const keeper = this.#stored.find(tenant, storedId, this.clock.now())?.workerId;
-    const worker = keeper === undefined ? undefined : this.fleet.find(String(keeper));
-    return worker?.isDraining === true ? undefined : worker;
-  }
-
-  keep({ tenant }: Prepared, answerId: string, worker: FleetWorker, rank: WorkerWithDpRank): void {
-    if (!this.fleet.has(worker)) return; // it was removed meanwhile: one of its id would be another
-    this.#stored.record(tenant, answerId, rank, this.clock.now());
-  }
-
-  begun(call: Call): void {
-    this.#calls.add(call);
-    if (this.end.aborted) call.cut("failed", this.end.reason);
-  }
-
-  settled(call: Call): void {
-    this.#calls.delete(call);
-    this.queue.wake();
-  }
-
-  cancelFailed(): void {
-    this.#failedCancels++;
   }
 
   /** What answers requests, `undefined` while it is not loaded: afterwards no request waits for it. */

@@ -1,11 +1,11 @@
 import type { SelectRequest } from "../selection/service.js";
 import { SESSION_ID_LENGTH_MAX } from "../selection/sessions.js";
 import { type Dialect, dialectOf } from "./dialect.js";
+import { BYTES_PER_TOKEN } from "./options.js";
 import { isObject, parseBody, parseText } from "./prompt/body.js";
 import { type PromptPath, promptKeyOf } from "./prompt.js";
 import { type Session, sessionOf } from "./session.js";
 import type { Tenants } from "./tenants.js";
-import { BYTES_PER_TOKEN } from "./token-rates.js";
 import type { GatewayRequest } from "./types.js";
 
 /** A request and what it is routed by. */

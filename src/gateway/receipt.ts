@@ -1,7 +1,7 @@
 import type { Explanation, Selection, SessionDecision } from "../selection/service.js";
 import type { Fleet } from "./fleet.js";
 import type { HeaderList } from "./header-list.js";
-import { BYTES_PER_TOKEN } from "./token-rates.js";
+import { BYTES_PER_TOKEN } from "./options.js";
 
 /** Says where a request has been sent, and why. */
 export interface Receipt {

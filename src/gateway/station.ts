@@ -12,20 +12,24 @@ import type { StopSignal } from "./stop.js";
 import type { TokenRates } from "./token-rates.js";
 import type { Upstream } from "./upstream.js";
 
-/** What the requests of a router have in common. */
-export interface Station {
+/** What a router has before anything is asked of it. */
+export interface Front {
   readonly settings: RouterSettings;
-  readonly clock: Clock;
-  random(): number;
   readonly service: SelectionService;
   readonly fleet: Fleet;
+  readonly meter: GatewayMetrics;
+  /** Ends all that is under way, once the router was told to wait no longer. */
+  readonly end: StopSignal;
+}
+
+/** What the requests of a router have in common. */
+export interface Station extends Front {
+  readonly clock: Clock;
+  random(): number;
   readonly queue: AdmissionQueue;
   readonly upstream: Upstream;
   readonly rates: TokenRates;
-  readonly meter: GatewayMetrics;
   readonly prediction: PredictionTracker;
-  /** Ends all that is under way, once the router was told to wait no longer. */
-  readonly end: StopSignal;
   /** The worker that alone can serve a request, since it keeps what the request goes on from. */
   keeperOf(prepared: Prepared): FleetWorker | undefined;
   /** Remembers which worker keeps an answer. */

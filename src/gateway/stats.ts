@@ -4,7 +4,7 @@ import type { FleetWorker } from "./fleet.js";
 import type { GatewayCounts } from "./metrics.js";
 import type { Pipeline } from "./pipeline.js";
 import type { PredictionStats } from "./prediction.js";
-import type { AdmissionStats, OutcomeCounts } from "./types.js";
+import { type AdmissionStats, noEndings, type OutcomeCounts } from "./types.js";
 
 /** How the circuit breaker of a worker stands. */
 export interface BreakerStats {
@@ -35,55 +35,62 @@ export interface RouterWorkerStats {
   readonly cachedTokens: number;
 }
 
-/** How a router stands. */
-export interface RouterStats extends GatewayCounts {
+/** What there is of a router from the first request on. */
+export interface DeskStats {
   /** Requests that are at a worker. */
   readonly inFlight: number;
-  /** How those ended that were at a worker. */
-  readonly outcomes: OutcomeCounts;
   /** Bodies of workers that could not be cancelled. */
   readonly failedCancels: number;
   readonly queue: AdmissionStats;
   /** How far predictions of cached tokens were off where engines have reported them. */
   readonly prediction: PredictionStats;
-  readonly workers: readonly RouterWorkerStats[];
   /** Bytes of prompt in a token, by model, as learnt from what engines count. */
   readonly bytesPerToken: Readonly<Record<string, number>>;
+}
+
+/** How a router stands. */
+export interface RouterStats extends GatewayCounts, DeskStats {
+  /** How those ended that were at a worker. */
+  readonly outcomes: OutcomeCounts;
+  readonly workers: readonly RouterWorkerStats[];
   /** Bookings, which are leases, sessions and the index. */
   readonly selection: SelectionStats;
 }
 
+/** Says of what begins with the first request that it has not begun. */
+export function noDeskStats(): DeskStats {
+  return {
+    inFlight: 0,
+    failedCancels: 0,
+    queue: { waiting: 0, ...noEndings() },
+    prediction: {
+      reports: 0,
+      meanErrorTokens: 0,
+      meanAbsoluteErrorTokens: 0,
+      predictedShare: 0,
+      actualShare: 0,
+      isMismatched: false,
+      mismatches: 0,
+    },
+    bytesPerToken: {},
+  };
+}
+
 /** What of a router its stats are read from. */
-export type RouterParts = Pick<
-  Pipeline,
-  | "clock"
-  | "inFlight"
-  | "outcomes"
-  | "failedCancels"
-  | "fleet"
-  | "rates"
-  | "service"
-  | "meter"
-  | "admissions"
-  | "prediction"
->;
+export type RouterParts = Pick<Pipeline, "clock" | "outcomes" | "fleet" | "service" | "meter" | "deskStats">;
 
 /** Says how a router stands. */
 export function statsOf(parts: RouterParts): RouterStats {
-  const { clock, inFlight, outcomes, failedCancels, fleet, rates, service, meter, admissions, prediction } = parts;
+  const { clock, outcomes, fleet, service, meter, deskStats } = parts;
   const loads = new Map(
     service.loads().flatMap(({ loads }) => loads.map((load) => [String(load.worker.workerId), load] as const)),
   );
   const nowMs = clock.now();
   return {
     ...meter.snapshot(),
-    inFlight,
+    ...deskStats,
     outcomes: { ...outcomes },
-    failedCancels,
-    queue: admissions,
-    prediction: prediction.stats,
     workers: fleet.workers.map((worker) => workerStats(worker, loads.get(worker.settings.id), nowMs)),
-    bytesPerToken: rates.list(),
     selection: service.stats(),
   };
 }

@@ -1,7 +1,6 @@
+import { BYTES_PER_TOKEN } from "./options.js";
 import type { Usage } from "./usage.js";
 
-/** Bytes of a token before anything is known of a model, and always for the sizes that workers are compared by. */
-export const BYTES_PER_TOKEN = 4;
 /** Models whose rates are remembered. */
 export const MODELS_MAX = 1_024;
 

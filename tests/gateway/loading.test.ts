@@ -71,6 +71,18 @@ describe("what answers requests", () => {
     expect(delivery.asked).toBe(1);
   });
 
+  test("changes nothing of the stats by being there", async () => {
+    const { delivery, router, loadDesk, chat } = await freshStage();
+    const before = router.stats();
+    const loading = loadDesk();
+    delivery.arrive();
+    await loading;
+    await router.fetch("http://kvroute/v1/chat/completions", { ...chat("x"), body: "no JSON" });
+    const { requests, timings, ...after } = router.stats();
+    expect({ requests: requests.length, timings: timings.request.count }).toEqual({ requests: 1, timings: 1 });
+    expect({ ...after, requests: [], timings: before.timings }).toEqual(before);
+  });
+
   test("is waited for by all that come before it is there", async () => {
     const { delivery, router, engine, post, outcomesOf, isIdle } = await freshStage();
     const responses = Array.from({ length: 100 }, () => post());
