@@ -1,5 +1,6 @@
 import { type Context, Hono } from "hono";
-import { HttpRequestError, KvrouteError, OptionError } from "../errors.js";
+import { HttpRequestError, KvrouteError } from "../errors.js";
+import { countOption } from "../selection/policies/numbers.js";
 import type { SelectionService } from "../selection/service.js";
 import { type Answer, errorResponse, responseOf } from "./answer.js";
 import { readJson } from "./body.js";
@@ -35,8 +36,7 @@ const DOCUMENT = "/openapi.json";
 /** @throws {OptionError} `KVROUTE_OPTION` if one could not be served with */
 export function checkServing({ controlToken, maxBodyBytes = BODY_BYTES_DEFAULT }: ServingOptions): void {
   checkToken(controlToken);
-  if (Number.isInteger(maxBodyBytes) && maxBodyBytes >= 1 && maxBodyBytes <= BODY_BYTES_MAX) return;
-  throw new OptionError(`Expected maxBodyBytes to be a whole number from 1 to ${BODY_BYTES_MAX}, got ${maxBodyBytes}.`);
+  countOption("maxBodyBytes", maxBodyBytes, 1, BODY_BYTES_MAX);
 }
 
 /** Makes an application of operations, and of a document that describes them. What takes a token is not there without one. */

@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { Clock } from "../clock.js";
-import { ArgumentRangeError } from "../errors.js";
 import { systemClock } from "../system.js";
+import { checkDelay, checkWhole } from "../transport/checks.js";
 import type { TransportHub } from "../transport/hub.js";
 import { webSocketPipe } from "../transport/websocket.js";
 import { DATA_HEADER_BYTES, type FrameBytes } from "../transport/wire/frames.js";
@@ -45,9 +45,9 @@ const CONNECTIONS_MAX = 2_048;
 /** Listens for WebSockets, and attaches each to a hub. */
 export async function serveTransport(options: TransportServerOptions): Promise<TransportServer> {
   const { hub, host = "127.0.0.1", port = 0, clock = systemClock } = options;
-  const pingMs = checkLimit("pingMs", options.pingMs ?? PING_MS, 2 ** 31 - 1);
-  const maxConnections = checkLimit("maxConnections", options.maxConnections ?? CONNECTIONS_MAX, 2 ** 20);
-  const maxBufferedBytes = checkLimit("maxBufferedBytes", options.maxBufferedBytes ?? bufferedBytesOf(hub), 2 ** 40);
+  const pingMs = checkDelay(options.pingMs ?? PING_MS, "pingMs");
+  const maxConnections = checkWhole(options.maxConnections ?? CONNECTIONS_MAX, "maxConnections", 1, 2 ** 20);
+  const maxBufferedBytes = checkWhole(options.maxBufferedBytes ?? bufferedBytesOf(hub), "maxBufferedBytes", 1, 2 ** 40);
   const maxPayload = hub.limits.maxEnvelopeBytes + DATA_HEADER_BYTES;
   const sockets = new WebSocketServer({ noServer: true, maxPayload, perMessageDeflate: false });
   const server = createServer((_, response) => response.writeHead(426).end("A WebSocket is expected here.\n"));
@@ -131,9 +131,4 @@ function keepAlive(sockets: WebSocketServer, clock: Clock, pingMs: number): () =
   };
   let timer = clock.setTimeout(ping, pingMs);
   return () => clock.clearTimeout(timer);
-}
-
-function checkLimit(name: string, value: number, most: number): number {
-  if (Number.isInteger(value) && value >= 1 && value <= most) return value;
-  throw new ArgumentRangeError(`Expected ${name} to be a whole number from 1 to ${most}, got ${value}.`);
 }

@@ -14,11 +14,16 @@ export function checkDelay(value: unknown, name: string): number {
 }
 
 export function checkU32(value: unknown, name: string): number {
+  return checkWhole(value, name, 0, U32_MAX);
+}
+
+/** Checks a whole number. */
+export function checkWhole(value: unknown, name: string, least: number, most: number): number {
   if (typeof value !== "number") {
     throw new ArgumentTypeError(`Expected ${name} to be a number, got a value of type ${typeof value}.`);
   }
-  if (Number.isInteger(value) && value >= 0 && value <= U32_MAX) return value;
-  throw new ArgumentRangeError(`Expected ${name} to be a whole number from 0 to ${U32_MAX}, got ${value}.`);
+  if (Number.isInteger(value) && value >= least && value <= most) return value;
+  throw new ArgumentRangeError(`Expected ${name} to be a whole number from ${least} to ${most}, got ${value}.`);
 }
 
 /** Checks what a caller wants to send, and makes the envelope that travels. */

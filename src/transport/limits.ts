@@ -1,4 +1,4 @@
-import { ArgumentRangeError } from "../errors.js";
+import { checkWhole } from "./checks.js";
 
 /** What a transport holds back, and what it refuses. A way leads from one rank to another. */
 export interface TransportLimits {
@@ -37,14 +37,8 @@ export const MOST: Limits = {
 export function limitsOf(options: TransportLimits): Limits {
   const limits: Record<keyof Limits, number> = { ...DEFAULTS };
   for (const name of Object.keys(DEFAULTS) as (keyof Limits)[]) {
-    const value = options[name] ?? DEFAULTS[name];
     const least = name === "maxWaiting" ? 0 : 1;
-    if (!Number.isInteger(value) || value < least || value > MOST[name]) {
-      throw new ArgumentRangeError(
-        `Expected ${name} to be a whole number from ${least} to ${MOST[name]}, got ${value}.`,
-      );
-    }
-    limits[name] = value;
+    limits[name] = checkWhole(options[name] ?? DEFAULTS[name], name, least, MOST[name]);
   }
   return limits;
 }

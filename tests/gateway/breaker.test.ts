@@ -251,10 +251,20 @@ describe("options of a breaker", () => {
     ["successes", 1, BREAKER_COUNT_MAX],
   ])("%s goes from %d to %d", (name, least, most) => {
     for (const good of [least, most]) expect(breakerSettings({ [name]: good })).toMatchObject({ [name]: good });
-    for (const bad of [least - 1, most + 1, 1.5, Number.NaN, "5", null]) {
+    for (const bad of [least - 1, most + 1, 1.5, Number.NaN]) {
       const refused = expect(() => breakerSettings({ [name]: bad as number }));
       refused.toThrow(OptionError);
       refused.toThrow(`Expected breaker.${name} to be a whole number from ${least} to ${most}, got ${bad}.`);
+    }
+    for (const [bad, what] of [
+      ["5", 'the string "5"'],
+      [null, "null"],
+      [Object.create(null), "a object"],
+      [Symbol("5"), "a symbol"],
+    ]) {
+      const refused = expect(() => breakerSettings({ [name]: bad as number }));
+      refused.toThrow(OptionError);
+      refused.toThrow(`, got ${what}.`);
     }
   });
 

@@ -189,6 +189,11 @@ describe("limits", () => {
         expect.objectContaining({ code: "KVROUTE_ARGUMENT_RANGE" }),
       );
     }
+    for (const value of ["1", Object.create(null), Symbol("1")]) {
+      expect(() => new MemoryNetwork({ [name]: value })).toThrow(
+        expect.objectContaining({ code: "KVROUTE_ARGUMENT_TYPE" }),
+      );
+    }
   });
 
   test("are 256 envelopes and 64 MiB where nothing is said", async () => {

@@ -235,6 +235,9 @@ describe("the server", () => {
     for (const value of [least - 1, most + 1, 1.5]) {
       await expect(serve({}, { [name]: value })).rejects.toMatchObject({ code: "KVROUTE_ARGUMENT_RANGE" });
     }
+    for (const value of ["1", Object.create(null), Symbol("1")]) {
+      await expect(serve({}, { [name]: value })).rejects.toMatchObject({ code: "KVROUTE_ARGUMENT_TYPE" });
+    }
   });
 });
 

@@ -270,7 +270,10 @@ describe("prefix-hash with a learnt prefix", () => {
       [{ fanOut: 65 }, "Expected fanOut to be a whole number from 2 to 64, got 65."],
       [{ maxLearntBlocks: 0 }, "Expected maxLearntBlocks to be a whole number from 1 to 16777215, got 0."],
       [{ maxLearntBlocks: 2 ** 24 }, "Expected maxLearntBlocks to be a whole number from 1 to 16777215, got 16777216."],
-      [{ prefixBlocks: "all" as "learnt" }, "Expected prefixBlocks to be a whole number from 1 to 65536, got all."],
+      [
+        { prefixBlocks: "all" as "learnt" },
+        'Expected prefixBlocks to be a whole number from 1 to 65536, got the string "all".',
+      ],
     ];
     for (const [options, message] of refused) expect(() => prefixHash(options)).toThrow(message);
     for (const fanOut of [2, 64]) expect(prefixHash({ prefixBlocks: "learnt", fanOut }).name).toBe("prefix-hash");
