@@ -67,6 +67,7 @@ const FOR_REQUESTS = [
     "protocol",
     "receipt",
     "retry",
+    "sendable",
     "session",
     "stream",
     "tenants",

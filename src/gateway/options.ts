@@ -8,11 +8,11 @@ import { createPolicy, type Policy, type PolicyName } from "../selection/policy.
 import { systemClock, systemRandom } from "../system.js";
 import { type BreakerOptions, type BreakerSettings, breakerSettings } from "./breaker.js";
 import { HeaderList } from "./header-list.js";
+import { checkHeader } from "./header-text.js";
 import { type HealthOptions, type HealthSettings, healthSettings } from "./health-options.js";
 import type { Receipt } from "./receipt.js";
 import type { RequestRecord } from "./request-log.js";
 import { type RetryOptions, type RetrySettings, retrySettings } from "./retry-options.js";
-import { checkHeader } from "./sendable.js";
 import type { Upstream } from "./upstream.js";
 
 /** An engine behind an HTTP interface of OpenAI's or Anthropic's. */

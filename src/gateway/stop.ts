@@ -49,16 +49,6 @@ export class Stop implements StopSignal {
   }
 }
 
-/** Makes an `AbortSignal` that follows another signal, for what takes nothing else. */
-export function abortSignalOf(signal: StopSignal): AbortSignal {
-  if (signal instanceof AbortSignal) return signal;
-  const controller = new AbortController();
-  const follow = () => controller.abort(signal.reason);
-  if (signal.aborted) follow();
-  else signal.addEventListener("abort", follow);
-  return controller.signal;
-}
-
 /** Waits for a promise, or for the first of the signals, with whose reason it rejects. */
 export function abortable<T>(promise: Promise<T>, ...signals: readonly (StopSignal | undefined)[]): Promise<T> {
   return new Promise((resolve, reject) => {

@@ -1,7 +1,8 @@
 import { UpstreamError } from "../errors.js";
 import { HeaderList } from "./header-list.js";
-import { checkBegin, checkHeader } from "./sendable.js";
-import { abortSignalOf, type StopSignal } from "./stop.js";
+import { checkHeader } from "./header-text.js";
+import { checkBegin } from "./sendable.js";
+import type { StopSignal } from "./stop.js";
 import type { Answer, AnswerBody } from "./types.js";
 
 /** What is sent to a worker. */
@@ -103,4 +104,14 @@ function answerHeaders(headers: Headers): HeaderList {
   given.delete("content-encoding");
   given.delete("content-length");
   return given;
+}
+
+/** Makes an `AbortSignal` that follows another signal, for what takes nothing else. */
+export function abortSignalOf(signal: StopSignal): AbortSignal {
+  if (signal instanceof AbortSignal) return signal;
+  const controller = new AbortController();
+  const follow = () => controller.abort(signal.reason);
+  if (signal.aborted) follow();
+  else signal.addEventListener("abort", follow);
+  return controller.signal;
 }

@@ -1,7 +1,8 @@
 import { Pool } from "undici";
 import { DisposedError, UpstreamError } from "../errors.js";
 import type { HeaderList } from "../gateway/header-list.js";
-import { checkBegin, checkHeader } from "../gateway/sendable.js";
+import { checkHeader } from "../gateway/header-text.js";
+import { checkBegin } from "../gateway/sendable.js";
 import { OF_THE_CONNECTION, type Upstream, type UpstreamRequest, WRITTEN_BY_CLIENT } from "../gateway/upstream.js";
 import { countOption } from "../selection/policies/numbers.js";
 import { Cohort } from "./gateway/cohort.js";

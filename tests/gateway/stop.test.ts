@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { abortSignalOf, Stop, type StopSignal } from "../../src/gateway/stop.js";
+import { Stop, type StopSignal } from "../../src/gateway/stop.js";
+import { abortSignalOf } from "../../src/gateway/upstream.js";
 
 describe("a stop signal", () => {
   test("does what an AbortSignal does", () => {
