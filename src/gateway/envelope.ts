@@ -60,7 +60,8 @@ function bodyOf(bytes: Uint8Array): NonNullable<Answer["body"]> {
 }
 
 function openAi(status: number, code: string, message: string) {
-  return { error: { message, type: status < 500 ? "invalid_request_error" : "server_error", param: null, code } };
+  const type = status === 429 ? "rate_limit_error" : status < 500 ? "invalid_request_error" : "server_error";
+  return { error: { message, type, param: null, code } };
 }
 
 function anthropic(status: number, message: string) {

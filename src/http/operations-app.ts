@@ -56,7 +56,10 @@ export function appOf(parts: AppParts): Hono {
   for (const { method, path } of operations.filter((operation) => !isMounted(operation))) {
     app.on(method, routeOf(path), (context) => context.notFound());
   }
-  for (const [path, methods] of methodsByPath(mounted)) app.all(routeOf(path), () => refuseMethod(methods));
+  for (const [path, methods] of methodsByPath(mounted)) {
+    const isOpen = path === DOCUMENT || mounted.some((one) => one.path === path && !one.isControl);
+    app.all(routeOf(path), (context) => runs.refuse(methods, isOpen ? undefined : context.req.raw));
+  }
   app.notFound(() => errorResponse(new HttpRequestError("KVROUTE_HTTP_NOT_FOUND", "route not found")));
   return app;
 }
@@ -83,6 +86,17 @@ class Runner {
       if (!(error instanceof KvrouteError) || (error.status ?? 500) === 500) this.#parts.onError?.(error);
       return errorResponse(error, headersOf(error));
     }
+  }
+
+  /** Answers a request of a method that is not there. Where all that is there takes the token, who lacks it is told that first. */
+  refuse(allowed: readonly string[], guarded: Request | undefined): Response {
+    const { controlToken } = this.#parts;
+    try {
+      if (guarded !== undefined && controlToken !== undefined) authorize(guarded, controlToken);
+    } catch (error) {
+      return errorResponse(error, headersOf(error));
+    }
+    return refuseMethod(allowed);
   }
 
   async #answer(operation: Operation, context: Context): Promise<Answer> {

@@ -269,15 +269,19 @@ describe("requests wait while all workers are busy", () => {
     const full = await router.fetch(CHAT_URL, chat("one too many"));
     expect(full.status).toBe(429);
     expect(Number(full.headers.get("retry-after"))).toBeGreaterThan(0);
-    expect(await full.json()).toMatchObject({ error: { code: "KVROUTE_GATEWAY_QUEUE_FULL" } });
+    const type = "rate_limit_error";
+    expect(await full.json()).toMatchObject({ error: { type, code: "KVROUTE_GATEWAY_QUEUE_FULL" } });
+    const message = await router.fetch("http://kvroute/v1/messages", chat("and another one"));
+    expect([message.status, await message.json()]).toMatchObject([429, { type: "error", error: { type } }]);
     await pass(clock, 5_000);
     expect((await waiting).status).toBe(429);
-    expect(await (await waiting).json()).toMatchObject({ error: { code: "KVROUTE_GATEWAY_QUEUE_TIMEOUT" } });
+    expect(await (await waiting).json()).toMatchObject({ error: { type, code: "KVROUTE_GATEWAY_QUEUE_TIMEOUT" } });
     expect(engine.calls).toHaveLength(2);
     for (const call of engine.calls) finish(call);
     for (const response of running) await (await response).text();
     expect(isIdle(router)).toBe(true);
     expect(records.map(({ outcome, status }) => [outcome, status])).toEqual([
+      ["refused", 429],
       ["refused", 429],
       ["refused", 429],
       ["completed", 200],

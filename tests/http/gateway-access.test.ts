@@ -86,6 +86,20 @@ describe("what is guarded", () => {
     expect(stage.state()).toBe(before);
   });
 
+  test("tells no other methods to who has no token, and all to who has it", async () => {
+    const stage = stageWithBooking();
+    for (const path of new Set(GUARDED.map(([, path]) => path))) {
+      expectError(await stage.send("PUT", path, undefined, { authorization: "" }), 401, "KVROUTE_HTTP_UNAUTHORIZED");
+      const reply = await stage.send("PUT", path, undefined);
+      expectError(reply, 405, "KVROUTE_HTTP_METHOD");
+      const methods = GUARDED.filter((guarded) => guarded[1] === path).map(([method]) => method);
+      expect(reply.headers.get("allow")?.split(", ")).toEqual(expect.arrayContaining(methods));
+    }
+    for (const path of ["/health", "/ready", "/metrics", "/openapi.json"]) {
+      expectError(await stage.send("PUT", path, undefined, { authorization: "" }), 405, "KVROUTE_HTTP_METHOD");
+    }
+  });
+
   test("takes no token from the query", async () => {
     const stage = stageWithBooking();
     for (const [method, path, body] of GUARDED) {
