@@ -113,6 +113,25 @@ describe("a canonical text that is hashed as it is written", () => {
     );
   });
 
+  test("is its own, whatever others are begun, given up or finished meanwhile", () => {
+    const made = () => new CanonicalText({ blockBytes: 16, root: 1n, maxBytes: 2 ** 30 });
+    const finish = (texts: readonly string[]) => {
+      const text = made();
+      for (const each of texts) text.text(each);
+      return text.finish();
+    };
+    const [left, right] = [made(), made()];
+    left.text("the left one ".repeat(4));
+    right.text("the right one ".repeat(4));
+    made().text("given up ".repeat(8));
+    const other = finish(["another ".repeat(8)]);
+    left.text("ends");
+    expect(left.finish()).toEqual(finish(["the left one ".repeat(4), "ends"]));
+    right.text("ends as well");
+    expect(right.finish()).toEqual(finish(["the right one ".repeat(4), "ends as well"]));
+    expect(finish(["another ".repeat(8)])).toEqual(other);
+  });
+
   test("takes a character whole at every place at the end of a piece", () => {
     for (let pad = 65_520; pad <= 65_540; pad++) {
       for (const character of ["a", "é", "语", "😀", "\udc00"]) {
