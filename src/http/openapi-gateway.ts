@@ -1,12 +1,14 @@
+import { DIALECT_PATHS, type Dialect, dialectOf } from "../gateway/dialect.js";
+
 type Json = Record<string, unknown>;
 
-/** What is below `/v1/` and whose protocol it is. Any other path there is handed on as it is. */
-const FORWARDED: Readonly<Record<string, string>> = {
-  "/v1/chat/completions": "OpenAI's chat completions",
-  "/v1/completions": "OpenAI's completions",
-  "/v1/responses": "OpenAI's responses",
-  "/v1/messages": "Anthropic's messages",
-  "/v1/embeddings": "OpenAI's embeddings",
+/** Whose the protocols are. A path that is of none of them is handed on as it is. */
+const PROTOCOLS: Readonly<Record<Dialect, string>> = {
+  chat: "OpenAI's chat completions",
+  completions: "OpenAI's completions",
+  responses: "OpenAI's responses",
+  messages: "Anthropic's messages",
+  embeddings: "OpenAI's embeddings",
 };
 
 const anything: Json = { type: "object" };
@@ -15,14 +17,16 @@ const asStream = { "text/event-stream": { schema: { type: "string" } } };
 
 /** Describes the paths of the gateway. What stands in their bodies is the business of the engines. */
 export function gatewayPaths(): Record<string, Json> {
-  const posts = Object.entries(FORWARDED).map(([path, what]) => {
-    const isStreamed = path !== "/v1/embeddings";
+  const posts = DIALECT_PATHS.map((path) => {
+    const dialect = dialectOf("POST", path) as Dialect;
+    const isStreamed = dialect !== "embeddings";
     const responses = {
       200: { description: "What the engine answers.", content: { ...asJson, ...(isStreamed && asStream) } },
       default: { description: "An error in the envelope of the protocol.", content: asJson },
     };
     const requestBody = { required: true, content: asJson };
-    return [path, { post: { operationId: idOf(path), summary: `Speaks ${what}.`, requestBody, responses } }] as const;
+    const summary = `Speaks ${PROTOCOLS[dialect]}.`;
+    return [path, { post: { operationId: idOf(path), summary, requestBody, responses } }] as const;
   });
   const responses = { 200: { description: "The models of all workers.", content: asJson } };
   const models = { get: { operationId: "listModels", summary: "Lists the models of all workers.", responses } };

@@ -4,7 +4,6 @@ import { ok } from "../answer.js";
 import type { GatewayWorkers } from "../gateway-workers.js";
 import { printJson } from "../json.js";
 import { type Operation, operation } from "../operation.js";
-import { workerAnswer } from "../schemas/answers.js";
 import {
   explainAnswer,
   explainBody,
@@ -16,7 +15,7 @@ import { figuresOf } from "../schemas/workers.js";
 import { reservationOperations } from "./reservations.js";
 import { selectionOperations } from "./selection.js";
 import { stateOperations } from "./state.js";
-import { workerIdOf, workerOperations, workerWire } from "./workers.js";
+import { addingWorkers, changingWorkers, workerOperations } from "./workers.js";
 
 const encoder = /* @__PURE__ */ new TextEncoder();
 
@@ -35,38 +34,17 @@ export function gatewayOperations(router: Router, workers: GatewayWorkers): Oper
 }
 
 const addOf = (workers: GatewayWorkers) =>
-  operation({
-    id: "addWorker",
-    method: "POST",
-    path: "/workers",
-    summary: "Adds a worker, or replaces the one with its id, which then starts empty.",
-    isControl: true,
-    body: gatewayWorkerBody,
-    answers: { 201: workerAnswer },
-    errors: [429],
-    run: ({ body }) => {
+  addingWorkers(
+    gatewayWorkerBody,
+    "Adds a worker, or replaces the one with its id, which then starts empty.",
+    ({ body }) => {
       const { worker_id: workerId, endpoint, block_size: blockSize, models, max_in_flight: maxInFlight } = body;
-      const record = workers.add({ workerId, endpoint, blockSize, models, maxInFlight, ...figuresOf(body) });
-      return { status: 201, value: workerWire(record) };
+      return workers.add({ workerId, endpoint, blockSize, models, maxInFlight, ...figuresOf(body) });
     },
-  });
+  );
 
 const updateOf = (workers: GatewayWorkers) =>
-  operation({
-    id: "updateWorker",
-    method: "PATCH",
-    path: "/workers/{worker_id}",
-    summary: "Changes what is given of a worker. With the lifecycle draining it has no more requests.",
-    isControl: true,
-    body: gatewayUpdateBody,
-    answers: { 200: workerAnswer },
-    errors: [404],
-    run: ({ body, segment }) => {
-      const workerId = workerIdOf(segment);
-      const record = workers.update(workerId, figuresOf(body));
-      return ok(workerWire(body.lifecycle === "draining" ? workers.drain(workerId) : record));
-    },
-  });
+  changingWorkers(gatewayUpdateBody, [404], ({ body }, workerId) => workers.update(workerId, figuresOf(body)));
 
 const readyOf = (router: Router) =>
   operation({

@@ -1,3 +1,4 @@
+import type * as z from "zod";
 import type { WorkerId } from "../../core/keys.js";
 import type { WorkerRecord } from "../../selection/workers.js";
 import { ok } from "../answer.js";
@@ -9,21 +10,50 @@ import { workerBody, workerUpdateBody, workerUpdateOf } from "../schemas/workers
 
 const pathSchema = object({ worker_id: workerId });
 
-export const workerOperations = [
+/** Describes how workers are added, whatever is said of them. */
+export const addingWorkers = <Body extends z.ZodType>(
+  body: Body,
+  summary: string,
+  add: (call: Call<z.output<Body>>) => WorkerRecord,
+) =>
   operation({
     id: "addWorker",
     method: "POST",
     path: "/workers",
-    summary: "Adds a worker, or replaces the one with its id.",
+    summary,
     isControl: true,
-    body: workerBody,
+    body,
     answers: { 201: workerAnswer },
     errors: [429],
-    run: ({ workers, body }) => {
-      const record = workers.add({ workerId: body.worker_id, ...workerUpdateOf(body) });
-      return { status: 201, value: workerWire(record) };
+    run: (call) => ({ status: 201, value: workerWire(add(call)) }),
+  });
+
+/** Describes how workers are changed. */
+export const changingWorkers = <Body extends z.ZodType<{ readonly lifecycle?: unknown }>>(
+  body: Body,
+  errors: readonly number[],
+  update: (call: Call<z.output<Body>>, workerId: WorkerId) => WorkerRecord,
+) =>
+  operation({
+    id: "updateWorker",
+    method: "PATCH",
+    path: "/workers/{worker_id}",
+    summary: "Changes what is given of a worker. With the lifecycle draining it has no more requests.",
+    isControl: true,
+    body,
+    answers: { 200: workerAnswer },
+    errors,
+    run: (call) => {
+      const workerId = workerIdOf(call.segment);
+      const record = update(call, workerId);
+      return ok(workerWire(call.body.lifecycle === "draining" ? call.workers.drain(workerId) : record));
     },
-  }),
+  });
+
+export const workerOperations = [
+  addingWorkers(workerBody, "Adds a worker, or replaces the one with its id.", ({ workers, body }) =>
+    workers.add({ workerId: body.worker_id, ...workerUpdateOf(body) }),
+  ),
   operation({
     id: "listWorkers",
     method: "GET",
@@ -33,21 +63,9 @@ export const workerOperations = [
     answers: { 200: workersAnswer },
     run: ({ service, query }) => ok(service.workers.list(partitionOf(query)).map(workerWire)),
   }),
-  operation({
-    id: "updateWorker",
-    method: "PATCH",
-    path: "/workers/{worker_id}",
-    summary: "Changes what is given of a worker. With the lifecycle draining it has no more requests.",
-    isControl: true,
-    body: workerUpdateBody,
-    answers: { 200: workerAnswer },
-    errors: [404, 429],
-    run: ({ workers, body, segment }) => {
-      const workerId = workerIdOf(segment);
-      const record = workers.update(workerId, workerUpdateOf(body));
-      return ok(workerWire(body.lifecycle === "draining" ? workers.drain(workerId) : record));
-    },
-  }),
+  changingWorkers(workerUpdateBody, [404, 429], ({ workers, body }, workerId) =>
+    workers.update(workerId, workerUpdateOf(body)),
+  ),
   operation({
     id: "removeWorker",
     method: "DELETE",
