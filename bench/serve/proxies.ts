@@ -1,18 +1,30 @@
+import { createWriteStream } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { devNull } from "node:os";
+import type { RouterOptions } from "../../src/gateway/router.js";
 
 /** Starts what stands between clients and the engines, and gives its URL. */
 export type Start = (engines: readonly string[]) => Promise<string>;
 
+async function serve(engines: readonly string[], options: Partial<RouterOptions> = {}): Promise<string> {
+  const { createRouter } = await import("../../src/gateway/router.js");
+  const { serveGateway } = await import("../../src/node/serve-gateway.js");
+  const { undiciUpstream } = await import("../../src/node/undici-upstream.js");
+  const workers = engines.map((url, index) => ({ id: `w${index}`, url }));
+  const gateway = createRouter({ workers, upstream: undiciUpstream(), ...options });
+  return (await serveGateway({ gateway })).url;
+}
+
 /** The contenders, each in a process of its own. What is not there goes to the engine directly. */
 export const PROXIES: Readonly<Record<string, Start>> = {
-  serve: async (engines) => {
-    const { createRouter } = await import("../../src/gateway/router.js");
-    const { serveGateway } = await import("../../src/node/serve-gateway.js");
-    const { undiciUpstream } = await import("../../src/node/undici-upstream.js");
-    const workers = engines.map((url, index) => ({ id: `w${index}`, url }));
-    const gateway = createRouter({ workers, upstream: undiciUpstream() });
-    return (await serveGateway({ gateway })).url;
+  serve: (engines) => serve(engines),
+
+  "serve with its log": async (engines) => {
+    const { createLog } = await import("../../src/cli/serve/log.js");
+    const { logRequest } = await import("../../src/cli/serve/log-requests.js");
+    const { logger } = createLog(createWriteStream(devNull), "info");
+    return serve(engines, { onRequest: (record) => logRequest(logger, record) });
   },
 
   "node:http and undici": async (engines) => {

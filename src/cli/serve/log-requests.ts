@@ -8,8 +8,14 @@ const UNAUTHORIZED = 401;
 /** Logs a request: what went wrong on this side of the client stands out. */
 export function logRequest(log: Logger, record: RequestRecord): void {
   const isTrouble = record.outcome === "failed" || record.outcome === "stalled" || record.status >= 500;
-  const fields = Object.entries(record).map(([name, value]) => [name, name.endsWith("Ms") ? rounded(value) : value]);
-  log[isTrouble ? "warn" : "info"](Object.fromEntries(fields), "request");
+  const fields = {
+    ...record,
+    queuedMs: rounded(record.queuedMs),
+    routingMs: rounded(record.routingMs),
+    ttftMs: rounded(record.ttftMs),
+    durationMs: rounded(record.durationMs),
+  };
+  log[isTrouble ? "warn" : "info"](fields, "request");
 }
 
 /** Logs a request that the router has not heard of, say because it has no key. */
@@ -36,5 +42,5 @@ export async function logControl(log: Logger, request: Request, answer: () => Pr
 
 /** Rounds a time to microseconds. */
 function rounded(timeMs: number | undefined): number | undefined {
-  return timeMs === undefined ? undefined : Number(timeMs.toFixed(3));
+  return timeMs === undefined ? undefined : Math.round(timeMs * 1_000) / 1_000;
 }
