@@ -62,6 +62,7 @@ const NEVER = -1;
  */
 export class Breaker {
   readonly #settings: BreakerSettings;
+  readonly #onChange: ((isOpen: boolean) => void) | undefined;
   #state: BreakerState = "closed";
   #openedMs = 0;
   #openings = 0;
@@ -69,8 +70,10 @@ export class Breaker {
   #run = 0;
   #probe: BreakerPermit | undefined;
 
-  constructor(settings: BreakerSettings) {
+  /** @param onChange is told when it opens, though not once more by each probe that fails, and when it closes */
+  constructor(settings: BreakerSettings, onChange?: (isOpen: boolean) => void) {
     this.#settings = settings;
+    this.#onChange = onChange;
   }
 
   /** Counts how often it has opened, also by probes that failed. */
@@ -120,7 +123,10 @@ export class Breaker {
   #endProbe(end: BreakerEnd, nowMs: number): void {
     this.#probe = undefined;
     if (end === "failure") this.#open(nowMs);
-    if (end === "success" && ++this.#run === this.#settings.successes) this.#enter("closed");
+    if (end === "success" && ++this.#run === this.#settings.successes) {
+      this.#enter("closed");
+      this.#onChange?.(false);
+    }
   }
 
   #endOrdinary(end: BreakerEnd, nowMs: number): void {
@@ -129,9 +135,11 @@ export class Breaker {
   }
 
   #open(nowMs: number): void {
+    const wasClosed = this.#state === "closed";
     this.#openedMs = nowMs;
     this.#openings++;
     this.#enter("open");
+    if (wasClosed) this.#onChange?.(true);
   }
 
   #enter(state: BreakerState): void {

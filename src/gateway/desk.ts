@@ -9,6 +9,7 @@ import { CallList } from "./call-list.js";
 import { explain, type RouteExplanation } from "./explain.js";
 import type { FleetWorker } from "./fleet.js";
 import { HealthChecks } from "./health.js";
+import type { HealthSettings } from "./health-options.js";
 import { listModels } from "./models.js";
 import type { WorkerSettings } from "./options.js";
 import { PredictionTracker } from "./prediction.js";
@@ -21,6 +22,7 @@ import { TokenRates } from "./token-rates.js";
 import { Trip } from "./trip.js";
 import type { Answer, GatewayRequest } from "./types.js";
 import { fetchUpstream, type Upstream } from "./upstream.js";
+import { breakerWarning, healthWarning } from "./warnings.js";
 
 /**
  * Takes requests through their lives: key, worker, booking, answer, end. It has what only they need, and is loaded with the
@@ -58,8 +60,11 @@ export class Desk implements Station {
     const nextFreeMs = () => fleet.nextReturnMs(clock.now());
     this.queue = new AdmissionQueue({ clock, maxQueued, queueTimeoutMs, nextFreeMs });
     this.prediction = new PredictionTracker({ onWarning: (warning) => settings.tell("onWarning", warning) });
+    const { breaker } = settings;
+    if (breaker !== undefined)
+      fleet.onBreaker = (id, isOpen) => settings.tell("onWarning", breakerWarning(id, isOpen, breaker));
     if (health === undefined) return;
-    const onChange = (id: string, isHealthy: boolean) => this.#noteHealth(id, isHealthy);
+    const onChange = (id: string, isHealthy: boolean) => this.#noteHealth(id, isHealthy, health);
     this.#health = new HealthChecks({ settings: health, clock, random, upstream, onChange });
     for (const worker of fleet.workers) this.#health.add(worker.settings);
   }
@@ -168,10 +173,12 @@ export class Desk implements Station {
     return listModels({ clock, upstream: this.upstream, signals: [request.signal, end], targets });
   }
 
-  #noteHealth(id: string, isHealthy: boolean): void {
+  #noteHealth(id: string, isHealthy: boolean, health: HealthSettings): void {
     const worker = this.fleet.find(id);
     if (worker === undefined) return;
+    const wasTakenForHealthy = worker.isHealthy !== false;
     worker.isHealthy = isHealthy;
+    if (isHealthy !== wasTakenForHealthy) this.settings.tell("onWarning", healthWarning(id, isHealthy, health));
     this.queue.wake();
   }
 }

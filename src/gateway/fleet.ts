@@ -19,9 +19,9 @@ export class FleetWorker {
   #onIdle: (() => void) | undefined;
   #idle: Promise<void> | undefined;
 
-  constructor(settings: WorkerSettings, breaker: BreakerSettings | undefined) {
+  constructor(settings: WorkerSettings, breaker: BreakerSettings | undefined, onBreaker: (isOpen: boolean) => void) {
     this.settings = settings;
-    this.breaker = breaker === undefined ? undefined : new Breaker(breaker);
+    this.breaker = breaker === undefined ? undefined : new Breaker(breaker, onBreaker);
   }
 
   get inFlight(): number {
@@ -93,6 +93,8 @@ export class Fleet {
   readonly #workers = new Map<string, FleetWorker>();
   /** Whether the service has workers that others have added: no request of the router's is for them. */
   hasStrangers = false;
+  /** Is told when the breaker of a worker opens or closes. */
+  onBreaker: ((id: string, isOpen: boolean) => void) | undefined;
 
   constructor(parts: FleetParts) {
     this.#parts = parts;
@@ -115,7 +117,9 @@ export class Fleet {
     const { service, blockSize, breaker } = this.#parts;
     if (this.#workers.has(id)) throw new OptionError(`Expected the ids of workers to differ, got "${id}" twice.`);
     service.workers.add({ workerId: id, endpoint: url, blockSize, weight });
-    const worker = new FleetWorker(settings, breaker);
+    const worker: FleetWorker = new FleetWorker(settings, breaker, (isOpen) => {
+      if (this.has(worker)) this.onBreaker?.(id, isOpen);
+    });
     this.#workers.set(id, worker);
     return worker;
   }

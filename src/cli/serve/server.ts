@@ -40,7 +40,7 @@ export class RouterServer {
       ...routerOptions(config, workers),
       upstream,
       onRequest: (record) => logRequest(log, record),
-      onWarning: ({ name, message }) => log.warn({ name }, message),
+      onWarning: ({ name, worker, message }) => log.warn({ name, worker }, message),
     });
     const gateway = new LastOrders(router);
     try {
