@@ -84,6 +84,8 @@ export interface RouterWarning {
   /** Stays the same, for programs. */
   readonly name: string;
   readonly message: string;
+  /** The worker that it is about, where it is about one. */
+  readonly worker?: string | undefined;
 }
 
 /** What a router tells those who have asked, by the name of the option. */
