@@ -6,12 +6,13 @@ import {
   type KvrouteError,
   NotBookedError,
 } from "../errors.js";
+import { checkNumber } from "./checks.js";
 import { describe } from "./describe.js";
 import { DISPOSE } from "./dispose.js";
 import { CoreInstance } from "./instance.js";
 import type { Hashes, WorkerWithDpRank } from "./keys.js";
 import { CoreOwner } from "./owner.js";
-import { checkBound, checkNumber } from "./prefix-options.js";
+import { checkBound } from "./prefix-options.js";
 import { type Holder, type Holdings, WorkerTable } from "./worker-table.js";
 
 /** How a table of booked blocks is made. */

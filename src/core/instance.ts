@@ -8,6 +8,7 @@ import {
   type KvrouteError,
   MemoryLimitError,
 } from "../errors.js";
+import { checkNumber } from "./checks.js";
 import { describe } from "./describe.js";
 import type { CoreExports } from "./exports.js";
 import type { CopyIds, Hashes } from "./keys.js";
@@ -179,8 +180,7 @@ function load(module: WebAssembly.Module | undefined): CoreExports {
 function memoryLimit(bytes: number | undefined): number {
   const most = PAGES_MAX * PAGE_BYTES;
   if (bytes === undefined) return most;
-  if (typeof bytes !== "number")
-    throw new ArgumentTypeError(`Expected maxMemoryBytes to be a number, got ${describe(bytes)}.`);
+  checkNumber(bytes, "maxMemoryBytes");
   if (!(bytes >= PAGE_BYTES)) {
     throw new ArgumentRangeError(`Expected maxMemoryBytes to be at least ${PAGE_BYTES} bytes, one page, got ${bytes}.`);
   }

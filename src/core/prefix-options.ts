@@ -1,5 +1,5 @@
-import { ArgumentRangeError, ArgumentTypeError } from "../errors.js";
-import { describe } from "./describe.js";
+import { ArgumentRangeError } from "../errors.js";
+import { checkNumber, checkWhole } from "./checks.js";
 
 /** How an index is made. */
 export interface PrefixIndexOptions {
@@ -33,10 +33,7 @@ export function checkPrefixIndexOptions(options: PrefixIndexOptions): {
 
 /** Checks a bound: a whole number from 1 to `most`. */
 export function checkBound(bound: unknown, what: string, most = ENTRIES_MAX): number {
-  checkNumber(bound, what);
-  if (!Number.isInteger(bound) || bound < 1 || bound > most) {
-    throw new ArgumentRangeError(`Expected ${what} to be a whole number from 1 to ${most}, got ${bound}.`);
-  }
+  checkWhole(bound, what, 1, most);
   return bound;
 }
 
@@ -46,11 +43,4 @@ function checkTtl(ttlMs: unknown): number {
     throw new ArgumentRangeError(`Expected ttlMs to be a number of milliseconds above 0, got ${ttlMs}.`);
   }
   return ttlMs;
-}
-
-/** Checks that a value is a number. */
-export function checkNumber(value: unknown, what: string): asserts value is number {
-  if (typeof value !== "number") {
-    throw new ArgumentTypeError(`Expected ${what} to be a number, got ${describe(value)}.`);
-  }
 }

@@ -1,4 +1,5 @@
 import { ArgumentRangeError, ArgumentTypeError } from "../errors.js";
+import { checkObject, checkText, checkWhole } from "./checks.js";
 import { describe } from "./describe.js";
 import { hashBytes, hashName, hashString, hashWhole } from "./hash-stream.js";
 import { hasher, type TokenHashes } from "./hasher.js";
@@ -57,7 +58,7 @@ export function hashSequence(tokens: Uint32Array, options: HashTokensOptions): B
 
 function hashAll(tokens: Uint32Array, options: HashTokensOptions, withLocal: boolean): TokenHashes {
   const bytes = bytesOf(tokens, "Uint32Array", "tokens");
-  checkOptions(options);
+  checkObject(options, "options");
   const blockSize = checkSize(options.blockSize, 1, BLOCK_SIZE_MAX, "blockSize", "tokens");
   const parent = checkParent(options.parent);
   return hashBytes(hasher(), bytes, blockSize * TOKEN_BYTES, seedOf(options), parent, withLocal);
@@ -81,7 +82,7 @@ export function hashTextSequence(text: Uint8Array, options: HashTextOptions): Bi
 
 function hashAllText(text: string | Uint8Array, options: HashTextOptions, withLocal: boolean): TokenHashes {
   const bytes = typeof text === "string" ? undefined : bytesOf(text, "Uint8Array", "text", "a string or ");
-  checkOptions(options);
+  checkObject(options, "options");
   const { blockBytes: wanted = BLOCK_BYTES_DEFAULT } = options;
   const blockBytes = checkSize(wanted, TOKEN_BYTES, BLOCK_BYTES_MAX, "blockBytes", "bytes");
   const parent = checkParent(options.parent);
@@ -125,23 +126,18 @@ function describeArray(value: unknown): string {
   return typeof value === "object" && value !== null ? Object.prototype.toString.call(value) : describe(value);
 }
 
-function checkOptions(options: unknown): void {
-  if (typeof options === "object" && options !== null) return;
-  throw new ArgumentTypeError(`Expected options to be an object, got ${describe(options)}.`);
-}
-
 function checkSize(size: unknown, least: number, most: number, what: string, unit: string): number {
   if (typeof size !== "number") {
     throw new ArgumentTypeError(`Expected ${what} to be a number of ${unit}, got ${describe(size)}.`);
   }
-  if (Number.isInteger(size) && size >= least && size <= most) return size;
-  throw new ArgumentRangeError(`Expected ${what} to be a whole number from ${least} to ${most}, got ${size}.`);
+  checkWhole(size, what, least, most);
+  return size;
 }
 
 function checkName(name: unknown, what: string): string {
   if (name === undefined) return "";
-  if (typeof name === "string") return name;
-  throw new ArgumentTypeError(`Expected ${what} to be a string, got ${describe(name)}.`);
+  checkText(name, what);
+  return name;
 }
 
 function checkParent(parent: unknown): bigint | undefined {

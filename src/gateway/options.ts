@@ -3,7 +3,7 @@ import { describe } from "../core/describe.js";
 import type { PrefixIndex } from "../core/prefix-index.js";
 import { OptionError } from "../errors.js";
 import { WEIGHT_MAX, WEIGHT_MIN } from "../selection/catalog/registration.js";
-import { numberOption, objectOption } from "../selection/policies/numbers.js";
+import { countOption, numberOption, objectOption } from "../selection/policies/numbers.js";
 import { createPolicy, type Policy, type PolicyName } from "../selection/policy.js";
 import { systemClock, systemRandom } from "../system.js";
 import { type BreakerOptions, type BreakerSettings, breakerSettings } from "./breaker.js";
@@ -154,10 +154,15 @@ const COUNT_MAX = 2 ** 31 - 1;
  * @throws {OptionError} `KVROUTE_OPTION` with a sentence that names the option
  */
 export function routerSettings(options: RouterOptions): RouterSettings {
-  const stallTimeoutMs = count("stallTimeoutMs", options.stallTimeoutMs ?? STALL_TIMEOUT_MS_DEFAULT, 1, COUNT_MAX);
+  const stallTimeoutMs = countOption(
+    "stallTimeoutMs",
+    options.stallTimeoutMs ?? STALL_TIMEOUT_MS_DEFAULT,
+    1,
+    COUNT_MAX,
+  );
   const { policy = "kv", clock = systemClock, random = systemRandom } = options;
   const { blockBytes = BLOCK_BYTES_DEFAULT, index } = options;
-  count("blockBytes", blockBytes, BYTES_PER_TOKEN, BLOCK_BYTES_MAX);
+  countOption("blockBytes", blockBytes, BYTES_PER_TOKEN, BLOCK_BYTES_MAX);
   if (blockBytes % BYTES_PER_TOKEN !== 0) {
     throw new OptionError(`Expected blockBytes to be a multiple of ${BYTES_PER_TOKEN}, got ${blockBytes}.`);
   }
@@ -170,16 +175,16 @@ export function routerSettings(options: RouterOptions): RouterSettings {
     policy: policyOf(policy),
     clock,
     random,
-    maxBodyBytes: count("maxBodyBytes", options.maxBodyBytes ?? BODY_BYTES_DEFAULT, 1, COUNT_MAX),
+    maxBodyBytes: countOption("maxBodyBytes", options.maxBodyBytes ?? BODY_BYTES_DEFAULT, 1, COUNT_MAX),
     blockBytes,
-    firstByteTimeoutMs: count("firstByteTimeoutMs", options.firstByteTimeoutMs ?? stallTimeoutMs, 1, COUNT_MAX),
+    firstByteTimeoutMs: countOption("firstByteTimeoutMs", options.firstByteTimeoutMs ?? stallTimeoutMs, 1, COUNT_MAX),
     stallTimeoutMs,
     retry: options.retry === false ? undefined : retrySettings(options.retry),
     breaker: options.breaker === false ? undefined : breakerSettings(options.breaker),
     health: options.health === undefined ? undefined : healthSettings(options.health),
     maxInFlight: limit("maxInFlight", options.maxInFlight),
-    maxQueued: count("maxQueued", options.maxQueued ?? QUEUED_DEFAULT, 0, QUEUED_MAX),
-    queueTimeoutMs: count("queueTimeoutMs", options.queueTimeoutMs ?? QUEUE_TIMEOUT_MS_DEFAULT, 1, COUNT_MAX),
+    maxQueued: countOption("maxQueued", options.maxQueued ?? QUEUED_DEFAULT, 0, QUEUED_MAX),
+    queueTimeoutMs: countOption("queueTimeoutMs", options.queueTimeoutMs ?? QUEUE_TIMEOUT_MS_DEFAULT, 1, COUNT_MAX),
     receipts: flag("receipts", options.receipts ?? true),
     forwardAffinityHeaders: flag("forwardAffinityHeaders", options.forwardAffinityHeaders ?? false),
     index,
@@ -292,17 +297,12 @@ function name(option: string, value: unknown): string {
 
 /** A number of requests, endless where there is none. */
 function limit(option: string, value: unknown): number {
-  return value === undefined ? Number.POSITIVE_INFINITY : count(option, value, 1, COUNT_MAX);
+  return value === undefined ? Number.POSITIVE_INFINITY : countOption(option, value, 1, COUNT_MAX);
 }
 
 function flag(option: string, value: unknown): boolean {
   if (typeof value === "boolean") return value;
   throw new OptionError(`Expected ${option} to be true or false, got ${describe(value)}.`);
-}
-
-function count(option: string, value: unknown, least: number, most: number): number {
-  if (Number.isInteger(value) && (value as number) >= least && (value as number) <= most) return value as number;
-  throw new OptionError(`Expected ${option} to be a whole number from ${least} to ${most}, got ${describe(value)}.`);
 }
 
 function checkFunction(option: string, value: unknown): void {

@@ -1,7 +1,7 @@
-import { OptionError } from "../../errors.js";
 import type { Candidate, Choice, Policy, PolicyContext, RoutingRequest } from "../policy.js";
 import { chooseLowest, explained } from "./choose.js";
 import { missedBlocks } from "./least-loaded.js";
+import { numberOption } from "./numbers.js";
 
 export interface CacheAwareOptions {
   /** The part of a prompt's blocks, 0 to 1, of which a worker must hold more to be preferred. Default 0.3. */
@@ -19,10 +19,7 @@ export const MATCH_THRESHOLD_DEFAULT = 0.3;
  * @throws {OptionError} `KVROUTE_OPTION` if `matchThreshold` is not a number from 0 to 1
  */
 export function cacheAware(options: CacheAwareOptions = {}): Policy {
-  const matchThreshold = options.matchThreshold ?? MATCH_THRESHOLD_DEFAULT;
-  if (!(typeof matchThreshold === "number" && matchThreshold >= 0 && matchThreshold <= 1)) {
-    throw new OptionError(`Expected matchThreshold to be a number from 0 to 1, got ${matchThreshold}.`);
-  }
+  const matchThreshold = numberOption("matchThreshold", options.matchThreshold ?? MATCH_THRESHOLD_DEFAULT, 0, 1);
   return {
     name: "cache-aware",
     choose(candidates: readonly Candidate[], request: RoutingRequest, context: PolicyContext): Choice {

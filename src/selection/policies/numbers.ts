@@ -6,20 +6,19 @@ export const OPTION_WEIGHT_MAX = 1_000_000;
 
 /** Checks an option of a policy that weighs a term of its cost. */
 export function weightOption(name: string, value: number): number {
-  if (typeof value === "number" && value >= 0 && value <= OPTION_WEIGHT_MAX) return value;
-  throw new OptionError(`Expected ${name} to be a number from 0 to ${OPTION_WEIGHT_MAX}, got ${shown(value)}.`);
+  return numberOption(name, value, 0, OPTION_WEIGHT_MAX);
 }
 
 /** Checks an option that is a whole number in a range. */
-export function countOption(name: string, value: number, least: number, most: number): number {
-  if (Number.isInteger(value) && value >= least && value <= most) return value;
+export function countOption(name: string, value: unknown, least: number, most: number): number {
+  if (Number.isInteger(value) && (value as number) >= least && (value as number) <= most) return value as number;
   throw new OptionError(`Expected ${name} to be a whole number from ${least} to ${most}, got ${shown(value)}.`);
 }
 
 /** Checks an option that is a number in a range. */
 export function numberOption(name: string, value: unknown, least: number, most: number): number {
   if (typeof value === "number" && value >= least && value <= most) return value;
-  throw new OptionError(`Expected ${name} to be a number from ${least} to ${most}, got ${describe(value)}.`);
+  throw new OptionError(`Expected ${name} to be a number from ${least} to ${most}, got ${shown(value)}.`);
 }
 
 /** Checks options that belong together. */
