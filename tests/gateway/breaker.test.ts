@@ -88,11 +88,14 @@ type Step =
 
 /** Plays steps on a breaker and on the naive one and compares all that either says. Ended requests are ended again, too. */
 function play(steps: readonly Step[], settings: BreakerSettings): void {
-  const breaker = new Breaker(settings);
+  const told: boolean[] = [];
+  const breaker = new Breaker(settings, (isOpen) => told.push(isOpen));
   const naive = new NaiveBreaker(settings);
   const requests: [BreakerPermit, NaiveRequest][] = [];
   let nowMs = 0;
+  let changes = 0;
   for (const step of steps) {
+    const wasClosed = naive.state === "closed";
     if (step.verb === "advance") nowMs += step.ms;
     if (step.verb === "begin") {
       const pair: [BreakerPermit, NaiveRequest] = [breaker.begin(nowMs), naive.begin(nowMs)];
@@ -105,8 +108,13 @@ function play(steps: readonly Step[], settings: BreakerSettings): void {
       else permit[step.end](nowMs);
       naive.end(request, step.end, nowMs);
     }
-    const said = [breaker.state(nowMs), breaker.isAvailable(nowMs), breaker.nextAvailableMs(nowMs), breaker.openings];
+    const isClosed = naive.state === "closed";
+    if (isClosed !== wasClosed) changes++;
+    const { openings } = breaker;
+    const said = [breaker.state(nowMs), breaker.isAvailable(nowMs), breaker.nextAvailableMs(nowMs), openings];
     const right = [naive.shown(nowMs), naive.isAvailable(nowMs), naive.nextAvailableMs(nowMs), naive.openings];
+    said.push(told.length, told.at(-1) ?? false);
+    right.push(changes, !isClosed);
     if (said.some((each, at) => each !== right[at])) expect(said).toEqual(right);
   }
 }
