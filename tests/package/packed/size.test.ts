@@ -54,13 +54,13 @@ async function weigh(code: string, name: string): Promise<Weight> {
     configFile: false,
     logLevel: "error",
     plugins: [seam],
-    ssr: { target: "webworker", noExternal: true },
+    ssr: { noExternal: true },
     build: {
       ssr: true, // without the helper by which Vite's pages preload styles
       write: false,
       minify: true,
       target: "es2022",
-      rollupOptions: { input, preserveEntrySignatures: "allow-extension" },
+      rollupOptions: { input, preserveEntrySignatures: "allow-extension" }, // all that is there at first is one file
     },
   })) as Rollup.RollupOutput;
   const chunks = output.filter((part) => part.type === "chunk");
