@@ -14,6 +14,12 @@ export function joinBytes(chunks: readonly Uint8Array[]): Uint8Array {
   return all;
 }
 
+/** What tells that nobody wants a body any more. An `AbortSignal` is one. */
+interface EndSignal extends Pick<AbortSignal, "aborted" | "reason" | "throwIfAborted"> {
+  addEventListener(type: "abort", listener: () => void): void;
+  removeEventListener(type: "abort", listener: () => void): void;
+}
+
 /**
  * Reads a body whole. One that is longer than `maxBytes` is given up, and any when the signal aborts.
  *
@@ -23,7 +29,7 @@ export async function readBytes(
   body: ReadableStream<Uint8Array>,
   maxBytes: number,
   tooLong: () => Error,
-  signal?: AbortSignal | null,
+  signal?: EndSignal | null,
 ): Promise<Uint8Array> {
   const reader = body.getReader();
   const giveUp = () => void reader.cancel(signal?.reason).catch(() => {}); // nobody waits for it

@@ -3,7 +3,7 @@ import type { Clock } from "../clock.js";
 import { UpstreamError } from "../errors.js";
 import { jsonAnswer } from "./envelope.js";
 import { isObject } from "./prompt/body.js";
-import type { StopSignal } from "./stop.js";
+import { abortable, Stop, type StopSignal } from "./stop.js";
 import { ANSWER_BYTES_MAX } from "./stream.js";
 import type { Answer, AnswerBody } from "./types.js";
 import type { Upstream, UpstreamRequest } from "./upstream.js";
@@ -33,8 +33,7 @@ export async function listModels(parts: ModelsParts): Promise<Answer> {
   const models = new Map<string, unknown>();
   let answered = 0;
   for (let at = 0; at < parts.targets.length; at += MODELS_PARALLEL) {
-    const lists = await Promise.all(parts.targets.slice(at, at + MODELS_PARALLEL).map((target) => ask(target, parts)));
-    for (const signal of parts.signals) signal?.throwIfAborted();
+    const lists = await askAll(parts.targets.slice(at, at + MODELS_PARALLEL), parts);
     for (const list of lists) {
       if (list === undefined) continue;
       answered++;
@@ -49,30 +48,46 @@ export async function listModels(parts: ModelsParts): Promise<Answer> {
   return jsonAnswer(200, bytes);
 }
 
-/** Asks one worker. Gives `undefined` where it does not answer, or with no list. */
-async function ask(
-  target: Omit<UpstreamRequest, "signal">,
-  { clock, upstream, signals }: ModelsParts,
-): Promise<[string, unknown][] | undefined> {
-  const controller = new AbortController();
-  const abort = () => controller.abort();
-  for (const signal of signals) signal?.addEventListener("abort", abort);
-  const timer = clock.setTimeout(abort, MODELS_TIMEOUT_MS);
+type Models = [string, unknown][] | undefined;
+
+/** Asks some workers at a time. Rejects with the reason of the first signal that aborts. */
+async function askAll(targets: ModelsParts["targets"], parts: ModelsParts): Promise<Models[]> {
+  const { signals } = parts;
+  const gone = new Stop(); // one listener of the caller's signal, however many are asked
+  const end = () => gone.abort(signals.find((signal) => signal?.aborted)?.reason);
+  for (const signal of signals) signal?.addEventListener("abort", end);
+  if (signals.some((signal) => signal?.aborted)) end();
   try {
-    const given = new Promise<never>((_, reject) => {
-      controller.signal.addEventListener("abort", () => reject(controller.signal.reason));
-      if (signals.some((signal) => signal?.aborted)) abort();
-    });
-    return await Promise.race([read(upstream, { ...target, signal: controller.signal }), given]);
+    const lists = await Promise.all(targets.map((target) => ask(target, parts, gone)));
+    gone.throwIfAborted();
+    return lists;
+  } finally {
+    for (const signal of signals) signal?.removeEventListener("abort", end);
+  }
+}
+
+/** Asks one worker. Gives `undefined` where it does not answer in time, or with no list. */
+async function ask(
+  target: ModelsParts["targets"][number],
+  { clock, upstream }: ModelsParts,
+  gone: StopSignal,
+): Promise<Models> {
+  const stop = new Stop();
+  const end = () => stop.abort(gone.reason);
+  const timer = clock.setTimeout(end, MODELS_TIMEOUT_MS);
+  gone.addEventListener("abort", end);
+  if (gone.aborted) end();
+  try {
+    return await abortable(read(upstream, { ...target, signal: stop }), stop);
   } catch {
     return undefined;
   } finally {
     clock.clearTimeout(timer);
-    for (const signal of signals) signal?.removeEventListener("abort", abort);
+    gone.removeEventListener("abort", end);
   }
 }
 
-async function read(upstream: Upstream, request: UpstreamRequest): Promise<[string, unknown][] | undefined> {
+async function read(upstream: Upstream, request: UpstreamRequest): Promise<Models> {
   const { status, body } = await upstream.send(request);
   const bytes = body === undefined ? undefined : await readAll(body);
   if (status !== 200 || bytes === undefined) return undefined;

@@ -5,6 +5,7 @@ import type { RouteExplanation } from "./explain.js";
 import { type RouterOptions, routerSettings, type WorkerOptions } from "./options.js";
 import { Pipeline } from "./pipeline.js";
 import { CLIENT_GONE } from "./request-log.js";
+import { sharedSignal } from "./shared-signal.js";
 import { type RouterStats, statsOf } from "./stats.js";
 import { abortable } from "./stop.js";
 import type { Answer, GatewayRequest } from "./types.js";
@@ -85,7 +86,7 @@ export function createRouter(options: RouterOptions): Router {
     handler: (request, context) => handle(pipeline, request, context, maxBodyBytes),
     addWorker: (worker) => pipeline.addWorker(worker, "worker"),
     removeWorker: (id) => pipeline.removeWorker(id),
-    drain: async (id, { signal } = {}) => abortable(pipeline.drain(id).idle(), signal),
+    drain: async (id, { signal } = {}) => abortable(pipeline.drain(id).idle(), signal && sharedSignal(signal)),
     close: ({ signal } = {}) => pipeline.close(signal),
     stats: () => statsOf(pipeline),
     answer: (request) => pipeline.handle(request),

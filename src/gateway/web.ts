@@ -1,6 +1,8 @@
 import { readBytes } from "../bytes.js";
 import { tooLarge } from "./body-limit.js";
 import { HeaderList } from "./header-list.js";
+import { sharedSignal } from "./shared-signal.js";
+import type { StopSignal } from "./stop.js";
 import type { Answer, GatewayRequest } from "./types.js";
 
 const encoder = /* @__PURE__ */ new TextEncoder();
@@ -25,13 +27,14 @@ export async function requestOf(
   const given = init?.body;
   const bytes = isPlain ? bytesOf(given, maxBodyBytes) : undefined;
   if (!isPlain || (bytes === undefined && given !== undefined && given !== null)) {
-    return requestOfRequest(new Request(isPlain ? new URL(input, HERE) : input, init), maxBodyBytes, init?.signal);
+    const request = new Request(isPlain ? new URL(input, HERE) : input, init);
+    return requestOfRequest(request, maxBodyBytes, callersSignal(init?.signal ?? request.signal));
   }
   const { pathname: path, search: query } = new URL(input, HERE);
   const headers = HeaderList.of(new Headers(init?.headers));
   if (typeof given === "string" && !headers.has("content-type"))
     headers.append("content-type", "text/plain;charset=UTF-8");
-  const signal = init?.signal ?? undefined;
+  const signal = callersSignal(init?.signal);
   const text = typeof given === "string" ? given : undefined;
   return { method: (init?.method ?? "GET").toUpperCase(), path, query, headers, bytes, text, signal };
 }
@@ -40,13 +43,18 @@ export async function requestOf(
 export async function requestOfRequest(
   request: Request,
   maxBodyBytes: number,
-  signal: AbortSignal | null = request.signal,
+  signal: StopSignal | undefined = request.signal,
 ): Promise<GatewayRequest> {
   const { method, headers, body } = request;
   const { pathname: path, search: query } = new URL(request.url);
   if (Number(headers.get("content-length")) > maxBodyBytes) throw tooLarge(maxBodyBytes);
   const bytes = body === null ? undefined : await readBytes(body, maxBodyBytes, () => tooLarge(maxBodyBytes), signal);
-  return { method, path, query, headers: HeaderList.of(headers), bytes, signal: signal ?? undefined };
+  return { method, path, query, headers: HeaderList.of(headers), bytes, signal };
+}
+
+/** Callers may have one signal for many requests. */
+function callersSignal(signal: AbortSignal | null | undefined): StopSignal | undefined {
+  return signal === null || signal === undefined ? undefined : sharedSignal(signal);
 }
 
 /** What is known of a request before it is read. */
