@@ -4,6 +4,7 @@ import { getRequestListener } from "@hono/node-server";
 import { HttpRequestError, KvrouteError } from "../errors.js";
 import { errorAnswer } from "../gateway/envelope.js";
 import { HeaderList } from "../gateway/header-list.js";
+import { loadDesk } from "../gateway/load-desk.js";
 import { BODY_BYTES_DEFAULT } from "../gateway/options.js";
 import type { Answer, GatewayRequest } from "../gateway/types.js";
 import { checkToken, headersWith } from "../http/token.js";
@@ -86,9 +87,11 @@ const SEND_TIMEOUT_MS_DEFAULT = 600_000;
  * Starts a server of a gateway.
  *
  * @throws {OptionError} `KVROUTE_OPTION` with a sentence that names the option
+ * @throws {GatewayError} `KVROUTE_GATEWAY_NOT_LOADED` if what answers the requests of a router does not load
  */
 export async function serveGateway(options: GatewayServerOptions): Promise<GatewayServer> {
   const front = new Front(options);
+  await loadDesk(); // the gateway is a router, most likely: its first request need not wait for it
   const { port, authority } = await listen(front.server, options.host ?? "127.0.0.1", options.port ?? 0);
   return {
     url: `http://${authority}`,

@@ -130,6 +130,20 @@ describe("what answers requests", () => {
     await router.close();
   });
 
+  test("is loaded by a server of Node before it listens", async () => {
+    const { delivery, router, engine, CHAT_URL, chat } = await freshStage();
+    const { serveGateway } = await import("../../src/node/serve-gateway.js");
+    const serving = serveGateway({ gateway: router });
+    await delivery.isAskedFor(1);
+    delivery.arrive();
+    const server = await serving;
+    const response = fetch(CHAT_URL.replace("http://kvroute", server.url), chat("hello"));
+    (await engine.call()).respond(Response.json({ ok: true }));
+    expect(await (await response).json()).toEqual({ ok: true });
+    expect(delivery.asked).toBe(1);
+    await server.close();
+  });
+
   test("asks nobody for health where the router was closed meanwhile", async () => {
     const clock = new VirtualClock();
     const { delivery, router, engine, loadDesk } = await freshStage({ clock, health: { jitter: 0 } });

@@ -6,6 +6,17 @@ const DEPENDENCIES = new Set(["CIRCULAR_DEPENDENCY", "INVALID_ANNOTATION"]);
 
 /** Bundles a host for a runtime, under the runtime's condition of package.json. Returns the code. */
 export async function bundle(input: string, condition: string, plugins: readonly Plugin[] = []): Promise<string> {
+  const [code] = (await bundleAll(input, condition, plugins, true)).values();
+  return code as string;
+}
+
+/** Does as `bundle`, but with what is imported later in files of its own. Returns the code by file, that of the host first. */
+export async function bundleAll(
+  input: string,
+  condition: string,
+  plugins: readonly Plugin[] = [],
+  inlineDynamicImports = false,
+): Promise<ReadonlyMap<string, string>> {
   const bundled = await rollup({
     input,
     external: /core\.wasm$/,
@@ -16,7 +27,7 @@ export async function bundle(input: string, condition: string, plugins: readonly
       throw new Error(`rollup warns of ${input}: ${warning.message}`);
     },
   });
-  const { output } = await bundled.generate({ format: "es", inlineDynamicImports: true });
+  const { output } = await bundled.generate({ format: "es", inlineDynamicImports, chunkFileNames: "[name].js" });
   await bundled.close();
-  return output[0].code;
+  return new Map(output.flatMap((part) => (part.type === "chunk" ? [[part.fileName, part.code]] : [])));
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
-import { bundle } from "./bundle.js";
+import { bundle, bundleAll } from "./bundle.js";
 import { expectPassed } from "./outcome.js";
 import { PROGRAMS } from "./programs.js";
 import { serve, type Workerd } from "./workerd.js";
@@ -23,8 +23,8 @@ describe.skipIf(modules === null)("the packed package in workerd", () => {
     for (const workerd of running) await workerd.stop();
   });
 
-  async function start(name: string, worker: string): Promise<string> {
-    const workerd = await serve(name, { project, binary, code: worker });
+  async function start(name: string, worker: string, modules: Record<string, string> = {}): Promise<string> {
+    const workerd = await serve(name, { project, binary, code: worker, modules });
     running.push(workerd);
     return workerd.url;
   }
@@ -51,5 +51,14 @@ describe.skipIf(modules === null)("the packed package in workerd", () => {
     expect(first?.selectionId).not.toBe(second?.selectionId);
     expect((await fetch(`${url}/ready`)).status).toBe(200);
     expect((await fetch(`${url}/v1/nothing`)).status).toBe(502); // the router asks its engine, which is not there
+  });
+
+  test("loads what requests need from a module of its own, for several first ones at once", async () => {
+    const [[, worker = ""] = [], ...rest] = await bundleAll(join(project, "workerd-global.js"), "workerd");
+    const modules = Object.fromEntries(rest);
+    expect(Object.keys(modules)).toContain("desk.js");
+    const url = await start("modules", worker, modules);
+    const answers = [1, 2, 3, 4].map(async () => (await fetch(`${url}/v1/nothing`)).status);
+    expect(await Promise.all(answers)).toEqual([502, 502, 502, 502]);
   });
 });

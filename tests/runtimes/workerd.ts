@@ -18,6 +18,8 @@ export interface WorkerSetup {
   /** The program. */
   readonly binary: string;
   readonly code: string;
+  /** Other modules of it, by the names of their files. */
+  readonly modules?: Readonly<Record<string, string>>;
   /** Durable objects: binding and class. */
   readonly objects?: Readonly<Record<string, string>>;
   /** Texts that are bound: name and value. */
@@ -30,9 +32,10 @@ const LISTEN_MS = 20_000;
 export async function serve(name: string, setup: WorkerSetup): Promise<Workerd> {
   const folder = join(setup.project, `workerd-${name}`);
   mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, "worker.js"), setup.code);
+  const modules = { "worker.js": setup.code, ...setup.modules };
+  for (const [file, code] of Object.entries(modules)) writeFileSync(join(folder, file), code);
   copyFileSync(join(setup.project, "node_modules/kvroute/dist/core/core.wasm"), join(folder, "core.wasm"));
-  writeFileSync(join(folder, "config.capnp"), configOf(setup.objects ?? {}, setup.texts ?? {}));
+  writeFileSync(join(folder, "config.capnp"), configOf(Object.keys(modules), setup.objects ?? {}, setup.texts ?? {}));
   const args = ["serve", "--control-fd=3", join(folder, "config.capnp")];
   const child = spawn(setup.binary, args, { stdio: ["ignore", "pipe", "pipe", "pipe"] });
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
@@ -66,7 +69,11 @@ function listening(child: ChildProcess): Promise<number> {
   });
 }
 
-function configOf(objects: Readonly<Record<string, string>>, texts: Readonly<Record<string, string>>): string {
+function configOf(
+  modules: readonly string[],
+  objects: Readonly<Record<string, string>>,
+  texts: Readonly<Record<string, string>>,
+): string {
   const bindings = Object.entries(objects).map(
     ([name, cls]) => `(name = "${name}", durableObjectNamespace = "${cls}")`,
   );
@@ -79,7 +86,7 @@ const config :Workerd.Config = (
 );
 const worker :Workerd.Worker = (
   modules = [
-    (name = "worker.js", esModule = embed "worker.js"),
+    ${modules.map((file) => `(name = "${file}", esModule = embed "${file}"),`).join("\n    ")}
     (name = "core.wasm", wasm = embed "core.wasm"),
   ],
   compatibilityDate = "2026-11-01",
