@@ -58,7 +58,10 @@ export interface Router {
   readonly answer: (request: GatewayRequest) => Promise<Answer>;
   /** Says where a request would go now, and why. Books nothing; a policy that takes turns takes one. */
   explain(request: GatewayRequest): Promise<RouteExplanation>;
-  /** Begins to ask the workers for their health, if the options have it so, before the first request does. */
+  /**
+   * Does what the first request would do: loads what answers requests, and begins to ask the workers for their health, if the
+   * options have it so.
+   */
   watch(): void;
   /** Whether a request could be served now: the router is open, and some worker can have it, be it in its turn. */
   readonly isReady: boolean;
