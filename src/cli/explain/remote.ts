@@ -1,10 +1,14 @@
 import { readBytes } from "../../bytes.js";
 import { KvrouteError, OptionError, UpstreamError } from "../../errors.js";
 import type { RouteExplanation } from "../../gateway/explain.js";
+import { explainAnswer } from "../../http/schemas/gateway.js";
 import type { Asked } from "./rehearsal.js";
+import { quiet } from "./text.js";
 
 const TIMEOUT_MS = 30_000;
 const BYTES_MAX = 16_777_216;
+/** Of what a server says is wrong. */
+const SAID_LENGTH_MAX = 2_048;
 
 /**
  * Asks a server that runs where it would send a request, and why.
@@ -16,7 +20,7 @@ const BYTES_MAX = 16_777_216;
 export async function askServer(server: string, token: string | undefined, asked: Asked): Promise<RouteExplanation> {
   const { status, text } = await post(urlOf(server), token, asked);
   const said = parse(text);
-  if (status === 200 && Array.isArray(said["candidates"])) return said as unknown as RouteExplanation;
+  if (status === 200 && explainAnswer.safeParse(said).success) return said as unknown as RouteExplanation;
   const { error, code } = said;
   if (code === "KVROUTE_HTTP_UNAUTHORIZED" || code === "KVROUTE_HTTP_NOT_FOUND") {
     const got =
@@ -24,7 +28,7 @@ export async function askServer(server: string, token: string | undefined, asked
     throw new OptionError(`Expected --control-token to be that of the server, got ${got}.`);
   }
   if (typeof error === "string" && typeof code === "string" && /^KVROUTE_\w+$/.test(code)) {
-    throw new KvrouteError(code as `KVROUTE_${string}`, error);
+    throw new KvrouteError(code as `KVROUTE_${string}`, quiet(error).slice(0, SAID_LENGTH_MAX));
   }
   throw unreachable(server, `status ${status} of something else`);
 }
@@ -32,7 +36,7 @@ export async function askServer(server: string, token: string | undefined, asked
 function urlOf(server: string): URL {
   const url = URL.canParse(server) ? new URL(server) : undefined;
   if (url !== undefined && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "") {
-    return new URL(`${url.pathname.replace(/\/+$/, "")}/explain`, url);
+    return new URL(`${url.pathname.replace(/\/+$/, "").replace(/\/v1$/, "")}/explain`, url); // clients have it with /v1
   }
   throw new OptionError("Expected --server to be an http or https URL without credentials, got another text.");
 }

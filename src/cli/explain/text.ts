@@ -14,11 +14,11 @@ export function formatExplanation(path: string, explanation: RouteExplanation): 
     explanation;
   const size = `${formatCount(promptBytes)} bytes of prompt, about ${formatCount(promptTokens)} tokens`;
   const asked = model === "" ? "no model named" : `model ${plain(model)}`;
-  const named = session === undefined ? "No session" : `Session ${plain(session.id)}, by its ${session.source}`;
-  const left = excluded.map(({ worker, reason }) => `Left out: ${worker} (${reason}).\n`).join("");
+  const named = session === undefined ? "No session" : `Session ${plain(session.id)}, by its ${plain(session.source)}`;
+  const left = excluded.map(({ worker, reason }) => `Left out: ${quiet(worker)} (${quiet(reason)}).\n`).join("");
   return `${path}, ${asked}: ${size}, ${formatCount(blocks)} full blocks.
 ${named}${decision === undefined ? "" : `; ${decision}`}.
-${worker === undefined ? "All workers that may have it are busy: it waits." : `Policy ${policy} sends it to ${worker}.`}
+${worker === undefined ? "All workers that may have it are busy: it waits." : `Policy ${plain(policy)} sends it to ${quiet(worker)}.`}
 
 ${candidates.length === 0 ? "" : tableOf(explanation)}${left}`;
 }
@@ -28,7 +28,7 @@ function tableOf({ candidates, blocks }: RouteExplanation): string {
   const names = [...new Set(candidates.flatMap(({ terms }) => Object.keys(terms)))].filter((name) => name !== OVERLAP);
   const valuesOf = (name: string) => new Set(candidates.map(({ terms }) => terms[name]));
   const telling = names.filter((name) => name === COST || valuesOf(name).size > 1);
-  const head = ["", "worker", "cached blocks", "cached tokens", "in flight", ...telling];
+  const head = ["", "worker", "cached blocks", "cached tokens", "in flight", ...telling.map(plain)];
   const table = new Table({
     head,
     colAligns: head.map((_, column) => (column < 2 ? "left" : "right")),
@@ -37,10 +37,10 @@ function tableOf({ candidates, blocks }: RouteExplanation): string {
   for (const { worker, isChosen, cachedBlocks, cachedTokens, inFlight, terms } of candidates) {
     const cached = [`${formatCount(cachedBlocks)} of ${formatCount(blocks)}`, formatCount(cachedTokens)];
     const figures = telling.map((name) => formatTerm(terms[name]));
-    table.push([isChosen ? "*" : "", worker, ...cached, formatCount(inFlight), ...figures]);
+    table.push([isChosen ? "*" : "", quiet(worker), ...cached, formatCount(inFlight), ...figures]);
   }
   const same = names.filter((name) => !telling.includes(name));
-  const figures = same.map((name) => `${name} ${formatTerm(candidates[0]?.terms[name])}`).join(", ");
+  const figures = same.map((name) => `${plain(name)} ${formatTerm(candidates[0]?.terms[name])}`).join(", ");
   return `${table.toString()}\n${same.length === 0 ? "" : `The same for all: ${figures}.\n`}`;
 }
 
@@ -49,8 +49,12 @@ function formatTerm(value: number | undefined): string {
   return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(DIGITS)));
 }
 
-/** Keeps what a request says from being long, and from speaking to the terminal. */
+/** Keeps what others say from being long, and from speaking to the terminal. */
 function plain(text: string): string {
-  const short = text.length <= TEXT_LENGTH_MAX ? text : `${text.slice(0, TEXT_LENGTH_MAX)}…`;
-  return short.replace(/\p{C}/gu, "?");
+  return quiet(text.length <= TEXT_LENGTH_MAX ? text : `${text.slice(0, TEXT_LENGTH_MAX)}…`);
+}
+
+/** Keeps a text from speaking to the terminal, and from being more than one line. */
+export function quiet(text: string): string {
+  return text.replace(/\p{C}/gu, "?");
 }
