@@ -1,4 +1,5 @@
 import type { AddressInfo, Server } from "node:net";
+import { countOption } from "../selection/policies/numbers.js";
 
 /** Where a server listens. */
 export interface Listening {
@@ -7,12 +8,19 @@ export interface Listening {
   readonly authority: string;
 }
 
-/** Makes a server listen, and tells where: at port 0 the system picks one. */
+const PORT_MAX = 65_535;
+
+/**
+ * Makes a server listen, and tells where: at port 0 the system picks one.
+ *
+ * @throws {OptionError} `KVROUTE_OPTION` if the port is none; what the system says if it cannot be listened at
+ */
 export async function listen(
   server: Pick<Server, "once" | "listen" | "address">,
   host: string,
   port: number,
 ): Promise<Listening> {
+  countOption("port", port, 0, PORT_MAX);
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, host, resolve);
