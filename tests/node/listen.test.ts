@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { connect } from "node:net";
 import { describe, expect, test } from "vitest";
 import { serveFakeEngine } from "../../src/node/fake-engine.js";
 import { serveGateway } from "../../src/node/serve-gateway.js";
@@ -25,5 +27,31 @@ describe.each(Object.entries(SERVERS))("%s", (_, serve) => {
   test("listens at a port that is free", async () => {
     const server = await serve(0 as never);
     await server.close();
+  });
+});
+
+describe("the connections of serveSelection", () => {
+  test("are as many as it is told, and those beyond are closed", async () => {
+    const server = await serveSelection({ service: new SelectionService(), maxConnections: 2 });
+    const sockets = Array.from({ length: 3 }, () => connect(server.port, "127.0.0.1"));
+    const closed = await Promise.race(
+      sockets.map(async (socket, at) =>
+        once(
+          socket.on("error", () => {}),
+          "close",
+        ).then(() => at),
+      ),
+    );
+    for (const [at, socket] of sockets.entries()) {
+      if (at === closed) continue;
+      socket.write("GET /health HTTP/1.1\r\nHost: a\r\n\r\n");
+      expect(String((await once(socket, "data"))[0])).toMatch(/^HTTP\/1\.1 200 /);
+    }
+    await server.close();
+  });
+
+  test.each([0, 1.5, 1_048_577])("cannot be %d", async (maxConnections) => {
+    const options = { service: new SelectionService(), maxConnections };
+    await expect(serveSelection(options)).rejects.toMatchObject({ code: "KVROUTE_OPTION" });
   });
 });
