@@ -59,23 +59,11 @@ const withoutComments = (text: string) => text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$
 
 /** What answers requests: desk.ts, and what only it needs. */
 const FOR_REQUESTS = [
-  ...["admission", "admission-entry", "admission-rate", "alarm", "call-list", "prediction", "token-rates"],
-  ...["attempt", "booking", "call", "call-body", "desk", "event-boundary", "event-data", "explain", "health", "models"],
-  ...[
-    "prepare",
-    "prompt",
-    "protocol",
-    "receipt",
-    "retry",
-    "sendable",
-    "session",
-    "stream",
-    "tenants",
-    "trip",
-    "upstream",
-    "usage",
-    "wait",
-  ],
+  ..."admission admission-entry admission-rate alarm attempt booking call call-body call-list candidates desk".split(
+    " ",
+  ),
+  ..."event-boundary event-data explain health models prediction prepare prompt protocol receipt retry".split(" "),
+  ..."sendable session stream tenants token-rates trip upstream usage wait".split(" "),
 ].map((name) => `src/gateway/${name}.ts`);
 
 describe("the main entry", () => {

@@ -6,6 +6,7 @@ import { targetOf } from "./attempt.js";
 import { tooLarge } from "./body-limit.js";
 import type { Call } from "./call.js";
 import { CallList } from "./call-list.js";
+import { nextReturnMs } from "./candidates.js";
 import { explain, type RouteExplanation } from "./explain.js";
 import type { FleetWorker } from "./fleet.js";
 import { HealthChecks } from "./health.js";
@@ -57,7 +58,7 @@ export class Desk implements Station {
     this.meter = meter;
     this.end = end;
     this.upstream = upstream;
-    const nextFreeMs = () => fleet.nextReturnMs(clock.now());
+    const nextFreeMs = () => nextReturnMs(fleet, clock.now());
     this.queue = new AdmissionQueue({ clock, maxQueued, queueTimeoutMs, nextFreeMs });
     this.prediction = new PredictionTracker({ onWarning: (warning) => settings.tell("onWarning", warning) });
     const { breaker } = settings;

@@ -1,5 +1,6 @@
 import type { PolicyTerms } from "../selection/policy.js";
 import type { SessionDecision } from "../selection/service.js";
+import { candidatesOf, reasonAgainst } from "./candidates.js";
 import type { Wanted } from "./fleet.js";
 import type { Prepared } from "./prepare.js";
 import { decisionOf, modelTokens } from "./receipt.js";
@@ -51,9 +52,9 @@ export function explain(station: Station, prepared: Prepared): RouteExplanation 
   const { fleet, service, settings, rates, clock } = station;
   const { model, promptBytes, session, select } = prepared;
   const wanted: Wanted = { model, keeper: station.keeperOf(prepared), nowMs: clock.now() };
-  const allowedWorkerIds = fleet.candidates(wanted);
+  const allowedWorkerIds = candidatesOf(fleet, wanted);
   const excluded = fleet.workers.flatMap((worker) => {
-    const reason = fleet.reasonAgainst(worker, wanted);
+    const reason = reasonAgainst(worker, fleet, wanted);
     return reason === undefined ? [] : [{ worker: worker.settings.id, reason }];
   });
   const bytesPerToken = rates.get(model);

@@ -1,4 +1,4 @@
-import { GatewayError, NoWorkerError, OptionError, UnknownWorkerError } from "../errors.js";
+import { OptionError, UnknownWorkerError } from "../errors.js";
 import type { SelectionService } from "../selection/service.js";
 import { Breaker, type BreakerSettings } from "./breaker.js";
 import { type WorkerOptions, type WorkerSettings, workerSettings } from "./options.js";
@@ -62,18 +62,8 @@ export interface Wanted {
   readonly tried?: ReadonlySet<FleetWorker> | undefined;
 }
 
-/** What keeps a worker from a request, in the words of an explanation. */
-const BARS = {
-  draining: "it is draining",
-  model: "it serves other models",
-  unhealthy: "it has failed its health checks",
-  breaker: "its circuit breaker is open",
-  tried: "it has failed this request",
-  keeper: "another worker keeps what the request goes on from",
-  busy: "it has as many requests as it takes (maxInFlight)",
-} as const;
-
-type Bar = keyof typeof BARS;
+/** What keeps a worker from a request. */
+export type Bar = "draining" | "model" | "unhealthy" | "breaker" | "tried" | "keeper" | "busy";
 
 /** What the fleet is made with. */
 export interface FleetParts {
@@ -88,7 +78,7 @@ export interface FleetParts {
 }
 
 /** The workers of a router, and which of them may have a request. */
-export class Fleet {
+export class Fleet implements Iterable<FleetWorker> {
   readonly #parts: FleetParts;
   readonly #workers = new Map<string, FleetWorker>();
   /** Whether the service has workers that others have added: no request of the router's is for them. */
@@ -102,6 +92,10 @@ export class Fleet {
 
   get workers(): readonly FleetWorker[] {
     return [...this.#workers.values()];
+  }
+
+  [Symbol.iterator](): Iterator<FleetWorker> {
+    return this.#workers.values();
   }
 
   /**
@@ -156,45 +150,13 @@ export class Fleet {
     return worker;
   }
 
-  /**
-   * Lists the ids of the workers that may have a request: `undefined` for all of them, `"busy"` where those that could have
-   * it have as many as they take.
-   *
-   * @throws {GatewayError} `KVROUTE_GATEWAY_MODEL` if none serves the model
-   * @throws {NoWorkerError} `KVROUTE_NO_WORKER` if those that do are draining, or have failed too often
-   */
-  candidates(wanted: Wanted): readonly string[] | undefined | "busy" {
-    if (!this.hasStrangers && this.#areAllFree(wanted)) return undefined;
-    const free: string[] = [];
-    const barred = new Map<Bar, number>();
-    for (const worker of this.#workers.values()) {
-      const bar = this.#barOf(worker, wanted);
-      if (bar === undefined) free.push(worker.settings.id);
-      else barred.set(bar, (barred.get(bar) ?? 0) + 1);
-    }
-    if (free.length > 0) return free;
-    if (barred.has("busy")) return "busy";
-    throw this.#nobody(wanted, barred);
-  }
-
-  #areAllFree(wanted: Wanted): boolean {
-    for (const worker of this.#workers.values()) if (this.#barOf(worker, wanted) !== undefined) return false;
-    return true;
-  }
-
   /** Whether a worker that has not failed a request could have it now. */
   isAnyoneLeft(wanted: Wanted): boolean {
-    for (const worker of this.#workers.values()) {
-      const bar = this.#barOf(worker, wanted);
+    for (const worker of this) {
+      const bar = this.barOf(worker, wanted);
       if (bar === undefined || bar === "busy") return true;
     }
     return false;
-  }
-
-  /** Says what keeps a worker from a request, `undefined` where nothing does. */
-  reasonAgainst(worker: FleetWorker, wanted: Wanted): string | undefined {
-    const bar = this.#barOf(worker, wanted);
-    return bar === undefined ? undefined : BARS[bar];
   }
 
   /** Whether any worker could have a request that is not for a model. */
@@ -203,18 +165,11 @@ export class Fleet {
     return this.isAnyoneLeft(wanted);
   }
 
-  /** Tells when the first rest of a worker will be over, `Infinity` where none ends by time alone. */
-  nextReturnMs(nowMs: number): number {
-    let firstMs = Number.POSITIVE_INFINITY;
-    for (const { breaker } of this.#workers.values()) {
-      const atMs = breaker?.nextAvailableMs(nowMs) ?? nowMs;
-      if (atMs > nowMs && atMs < firstMs) firstMs = atMs;
-    }
-    return firstMs;
-  }
-
-  // What passes by itself comes last: who asks wants to know what lasts.
-  #barOf(worker: FleetWorker, { model, keeper, nowMs, tried }: Wanted): Bar | undefined {
+  /**
+   * Says what keeps a worker from a request, `undefined` where nothing does. What passes by itself comes last: who asks wants to
+   * know what lasts.
+   */
+  barOf(worker: FleetWorker, { model, keeper, nowMs, tried }: Wanted): Bar | undefined {
     const { settings, breaker } = worker;
     if (settings.models !== undefined && model !== "" && !settings.models.has(model)) return "model";
     if (worker.isDraining) return "draining";
@@ -225,28 +180,4 @@ export class Fleet {
     if (worker.inFlight >= settings.maxInFlight || this.#parts.inFlight() >= this.#parts.maxInFlight) return "busy";
     return undefined;
   }
-
-  #nobody(wanted: Wanted, barred: ReadonlyMap<Bar, number>): GatewayError | NoWorkerError {
-    const { model, nowMs } = wanted;
-    const workers = this.#workers.size;
-    if (barred.get("model") === workers) {
-      return new GatewayError("KVROUTE_GATEWAY_MODEL", `Expected a model that a worker serves, got "${model}".`);
-    }
-    const counts = [...barred].map(([bar, count]) => `${count} ${NOUNS[bar]}`).join(", ");
-    const resting = this.workers.filter((worker) => this.#barOf(worker, wanted) === "breaker");
-    const waitMs = Math.min(...resting.map(({ breaker }) => (breaker?.nextAvailableMs(nowMs) ?? nowMs) - nowMs));
-    const retryAfterMs = Number.isFinite(waitMs) ? waitMs : undefined; // nobody knows when a probe ends
-    return new NoWorkerError(`of ${workers} none can have the request: ${counts}`, { retryAfterMs });
-  }
 }
-
-/** What is told of workers that cannot have a request, by what keeps them from it. */
-const NOUNS: Readonly<Record<Bar, string>> = {
-  draining: "draining",
-  model: "for other models",
-  unhealthy: "unhealthy",
-  breaker: "behind open circuit breakers",
-  tried: "that have failed it",
-  keeper: "without what it goes on from",
-  busy: "busy",
-};

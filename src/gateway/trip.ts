@@ -1,4 +1,5 @@
 import { Attempt } from "./attempt.js";
+import { candidatesOf } from "./candidates.js";
 import type { FleetWorker, Wanted } from "./fleet.js";
 import type { Prepared } from "./prepare.js";
 import { decisionOf, modelTokens, type Receipt, stamp } from "./receipt.js";
@@ -109,7 +110,7 @@ export class Trip {
     request.signal?.throwIfAborted();
     const wanted = this.#wanted();
     if (this.#tried !== undefined && !fleet.isAnyoneLeft(wanted)) this.#tried.clear(); // they have gone since
-    const allowedWorkerIds = fleet.candidates(wanted);
+    const allowedWorkerIds = candidatesOf(fleet, wanted);
     if (allowedWorkerIds === "busy") return undefined;
     const explain = settings.onDecision !== undefined;
     const { sequenceHashes, islTokens, session, tenant, affinityKey } = select;
