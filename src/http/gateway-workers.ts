@@ -36,9 +36,11 @@ export class GatewayWorkers implements WorkerRegistry {
     const worker = { id: String(workerId), url: endpoint, weight, models, maxInFlight };
     settingsOf(registration);
     checkWorker(worker);
+    const isOfRouter = this.#isOfRouter(worker.id);
     const isKnown = this.#catalog.get(worker.id) !== undefined;
     if (isKnown) checkBlockSize(blockSize, this.#blockSize);
-    if (isKnown) this.#router.removeWorker(worker.id);
+    if (isOfRouter) this.#router.removeWorker(worker.id);
+    else if (isKnown) this.#catalog.remove(worker.id);
     this.#router.addWorker(worker);
     this.#checkOrTakeBack(worker.id, blockSize);
     return this.#catalog.update(worker.id, { maxNumBatchedTokens, totalKvBlocks, taints });
@@ -51,15 +53,22 @@ export class GatewayWorkers implements WorkerRegistry {
 
   drain(workerId: WorkerId): WorkerRecord {
     const id = this.#known(workerId);
+    if (!this.#isOfRouter(id)) return this.#catalog.drain(id);
     this.#router.drain(id).catch(() => {}); // nobody waits here until its requests have ended
     return this.#catalog.get(id) as WorkerRecord;
   }
 
   remove(workerId: WorkerId): WorkerRecord {
     const id = this.#known(workerId);
+    if (!this.#isOfRouter(id)) return this.#catalog.remove(id);
     const record = this.#catalog.get(id) as WorkerRecord;
     this.#router.removeWorker(id);
     return { ...record, lifecycle: "unschedulable", notSchedulableReasons: ["it was removed"] };
+  }
+
+  /** Whether the router sends requests to it: whoever made the router may have workers of their own in its books. */
+  #isOfRouter(id: string): boolean {
+    return this.#router.stats().workers.some((worker) => worker.id === id);
   }
 
   /** Tokens in a block of the router, which is told with its workers. */

@@ -137,3 +137,31 @@ describe("DELETE /workers", () => {
     }
   });
 });
+
+describe("a worker that only one of the two knows", () => {
+  test("which the program has put into the books alone, is drained, removed and replaced there", async () => {
+    const { send, router } = new GatewayStage();
+    const put = () => router.selection.workers.add({ workerId: "b", blockSize: 64 });
+    put();
+    expect((await send("PATCH", "/workers/b", { lifecycle: "draining" })).body).toMatchObject({
+      lifecycle: "draining",
+    });
+    expect((await send("DELETE", "/workers/b")).body).toMatchObject({ worker_id: "b", lifecycle: "unschedulable" });
+    expect((await send("GET", "/workers")).body).toMatchObject([{ worker_id: "a" }]);
+    put();
+    expect((await send("POST", "/workers", WORKER)).status).toBe(201);
+    expect(router.stats().workers).toMatchObject([{ id: "a" }, { id: "b" }]);
+    expect((await send("DELETE", "/workers/b")).status).toBe(200);
+    expect(router.stats().workers).toMatchObject([{ id: "a" }]);
+  });
+
+  test("which the program has taken out of the books, is unknown, and can be added again", async () => {
+    const { send, router } = new GatewayStage();
+    router.selection.workers.remove("a");
+    expectError(await send("PATCH", "/workers/a", { weight: 2 }), 404, "KVROUTE_UNKNOWN_WORKER");
+    expectError(await send("DELETE", "/workers/a"), 404, "KVROUTE_UNKNOWN_WORKER");
+    expect((await send("POST", "/workers", { worker_id: "a", endpoint: "http://new.test" })).status).toBe(201);
+    expect(router.stats().workers).toMatchObject([{ id: "a" }]);
+    expect((await send("GET", "/workers")).body).toMatchObject([{ worker_id: "a", endpoint: "http://new.test" }]);
+  });
+});
