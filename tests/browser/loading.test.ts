@@ -30,6 +30,15 @@ const PAGE = `<!doctype html><title>kvroute</title><link rel="icon" href="data:,
   globalThis.router = router;
 </script>`;
 
+/** A service worker that answers what the page asks a server for. It may import, but not later. */
+const SERVICE_WORKER = `import { createRouter } from "${DIST}/kvroute.browser.js";
+const fetch = async () => Response.json({ ok: true });
+const router = createRouter({ workers: [{ id: "a", url: "http://a" }], fetch });
+addEventListener("activate", (event) => event.waitUntil(clients.claim()));
+addEventListener("fetch", (event) => {
+  if (new URL(event.request.url).pathname.startsWith("/v1/")) event.respondWith(router.handler(event.request));
+});`;
+
 type Answer = { readonly ok?: boolean; readonly code?: string; readonly message?: string; readonly cause?: string };
 declare const ask: () => Promise<Answer>;
 
@@ -39,7 +48,7 @@ describe.skipIf(!hasChromium)("a page with the packed package", () => {
 
   beforeAll(async () => {
     browser = await launch();
-    server = await servePages(project, { pages: { "/": PAGE } });
+    server = await servePages(project, { pages: { "/": PAGE, "/service-worker.js": SERVICE_WORKER } });
   }, 60_000);
 
   afterAll(async () => {
@@ -84,6 +93,21 @@ describe.skipIf(!hasChromium)("a page with the packed package", () => {
     await page.context().setOffline(false);
     expect(await page.evaluate(() => ask())).toEqual({ ok: true });
     expect(files.filter(isDesk).length).toBeGreaterThan(1);
+    await page.close();
+  });
+
+  test("has a router in its service worker, of the self-contained file", async () => {
+    const { page } = await open();
+    const answer = await page.evaluate(async () => {
+      const controlled = new Promise((resolve) =>
+        navigator.serviceWorker.addEventListener("controllerchange", resolve),
+      );
+      await navigator.serviceWorker.register("/service-worker.js", { type: "module" });
+      await controlled;
+      const response = await fetch("/v1/chat/completions", { method: "POST", body: '{"model":"m","messages":[]}' });
+      return { worker: response.headers.get("x-kvroute-worker"), body: await response.json() };
+    });
+    expect(answer).toEqual({ worker: "a", body: { ok: true } });
     await page.close();
   });
 });

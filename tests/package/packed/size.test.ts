@@ -22,7 +22,7 @@ const IMPORTS = [
   ["`BlockPool` of `kvroute`", `export { BlockPool } from "kvroute";`, 5],
   ["`PrefixIndex` and `hashTokens`", `export { PrefixIndex, hashTokens } from "kvroute";`, 6],
   ["`SelectionService`", `export { SelectionService } from "kvroute";`, 19],
-  ["`createRouter`", `export { createRouter } from "kvroute";`, 32],
+  ["`createRouter`", `export { createRouter } from "kvroute";`, 30],
   ["all of `kvroute`", `export * from "kvroute";`, 32],
   ["all of `kvroute/disagg`", `export * from "kvroute/disagg";`, 20],
   ["all of `kvroute/events`", `export * from "kvroute/events";`, 15],
