@@ -39,6 +39,8 @@ export interface TransportServer {
   close(): Promise<void>;
 }
 
+/** Connections at one time beside those, which have not said what they want, or are being refused. */
+export const UNDECIDED_MAX = 256;
 const PING_MS = 15_000;
 const CONNECTIONS_MAX = 2_048;
 
@@ -58,6 +60,7 @@ export async function serveTransport(options: TransportServerOptions): Promise<T
       hub.attach(bounded(socket, maxBufferedBytes), clock);
     });
   });
+  server.maxConnections = maxConnections + UNDECIDED_MAX;
   const listening = await listen(server, host, port);
   const stopPinging = keepAlive(sockets, clock, pingMs);
   return {

@@ -4,7 +4,12 @@ import { connect, createServer, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import type { Clock } from "../../src/clock.js";
-import { bufferedBytesOf, serveTransport, type TransportServerOptions } from "../../src/node/websocket-server.js";
+import {
+  bufferedBytesOf,
+  serveTransport,
+  type TransportServerOptions,
+  UNDECIDED_MAX,
+} from "../../src/node/websocket-server.js";
 import { TransportHub, type TransportHubOptions } from "../../src/transport/hub.js";
 import { connectWebSocket } from "../../src/transport/websocket.js";
 import { encodeFrame } from "../../src/transport/wire/frames.js";
@@ -147,6 +152,28 @@ describe("the server", () => {
     first.socket.terminate();
     await until(() => hub.strangers === 0, "the first is gone");
     await once(raw(url).socket, "open");
+  });
+
+  test("has room for so many connections that have not said what they want, and closes those beyond", async () => {
+    const { url } = await serve({}, { maxConnections: 1 });
+    const { port } = new URL(url);
+    const closed = new Set<Socket>();
+    const silent = Array.from({ length: 1 + UNDECIDED_MAX }, () => connect(Number(port), "127.0.0.1"));
+    closers.push(async () => silent.map((socket) => socket.destroy()));
+    for (const socket of silent) socket.on("error", () => {}).on("close", () => closed.add(socket));
+    await Promise.all(silent.map((socket) => once(socket, "connect")));
+    const late = connect(Number(port), "127.0.0.1").on("error", () => {});
+    await once(late, "close");
+    expect(closed.size).toBe(0);
+    for (const socket of silent) socket.destroy();
+    await until(() => closed.size === silent.length, "they have gone");
+    await expect
+      .poll(async () => {
+        const { socket, told } = raw(url);
+        await until(() => socket.readyState === WebSocket.OPEN || told.error !== "", "it is told");
+        return told.error;
+      })
+      .toBe("");
   });
 
   test("reads no message that is larger than an envelope may be", async () => {
