@@ -64,7 +64,8 @@ export function explain(station: Station, prepared: Prepared): RouteExplanation 
   if (allowedWorkerIds === "busy") {
     return { ...about, worker: undefined, decision: undefined, blocks, hotBlocks: 0, candidates: [] };
   }
-  const selection = service.select({ ...select, allowedWorkerIds, explain: true });
+  const known = fleet.workers.map(({ settings }) => settings.id); // in the books there may be others
+  const selection = service.select({ ...select, allowedWorkerIds: allowedWorkerIds ?? known, explain: true });
   const { candidates = [], hotBlocks = 0 } = selection.explanation ?? {};
   return {
     ...about,

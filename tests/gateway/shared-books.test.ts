@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { HeaderList } from "../../src/gateway/header-list.js";
 import { CHAT_URL, chat, type HandCall, handStage, isIdle } from "./stage.js";
 
 const answer = (call: HandCall) =>
@@ -45,6 +46,16 @@ describe("a router whose books others use", () => {
     router.removeWorker("a");
     expect(router.stats().workers.map(({ id }) => id)).toEqual(["b"]);
     expect(isIdle(router)).toBe(true);
+  });
+
+  test("explains that a request goes to a worker that it was given", async () => {
+    const { router } = handStage({ policy: "round-robin" });
+    router.selection.workers.add({ workerId: "stranger", blockSize: 64 });
+    const request = { method: "POST", path: "/v1/files", query: "", headers: HeaderList.of() };
+    for (let at = 0; at < 3; at++) {
+      const { worker, candidates } = await router.explain(request);
+      expect([worker, candidates.map((one) => one.worker)]).toEqual(["a", ["a"]]);
+    }
   });
 
   test("answers 503 where others took out all that it has", async () => {
