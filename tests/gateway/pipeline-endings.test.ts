@@ -111,6 +111,7 @@ describe("a request ends once, and gives everything back", () => {
     const response = router.fetch(CHAT_URL, chat("x"));
     const cause = Object.assign(new Error("connect ECONNREFUSED 10.0.0.1:8000"), { code: "ECONNREFUSED" });
     (await engine.call()).break(new TypeError("fetch failed", { cause }));
+    expect([(await response).status, (await response).headers.get("retry-after")]).toEqual([502, null]);
     const { error } = await (await response).json();
     expect(error).toEqual({
       message: 'Expected an answer of worker "a", but none came: ECONNREFUSED.',
