@@ -56,6 +56,8 @@ export interface Router {
    * where the caller has gone, with the reason of the signal.
    */
   readonly answer: (request: GatewayRequest) => Promise<Answer>;
+  /** Answers a request that a server does not take in, say since it has no key: with the error, and counted as any other. */
+  readonly refuse: (request: Pick<GatewayRequest, "method" | "path">, error: KvrouteError) => Answer;
   /** Says where a request would go now, and why. Books nothing; a policy that takes turns takes one. */
   explain(request: GatewayRequest): Promise<RouteExplanation>;
   /**
@@ -93,6 +95,7 @@ export function createRouter(options: RouterOptions): Router {
     close: ({ signal } = {}) => pipeline.close(signal),
     stats: () => statsOf(pipeline),
     answer: (request) => pipeline.handle(request),
+    refuse: (request, error) => refused(pipeline, request, pipeline.clock.now(), error),
     explain: (request) => pipeline.explain(request),
     watch: () => pipeline.watch(),
     get isReady() {
@@ -118,6 +121,17 @@ async function handle(
   }
 }
 
+function refused(
+  pipeline: Pipeline,
+  request: Pick<GatewayRequest, "method" | "path">,
+  begunAtMs: number,
+  error: KvrouteError,
+): Answer {
+  const { status = 500, code } = error;
+  pipeline.unread(request, begunAtMs, { status, outcome: "refused", error: code });
+  return errorAnswer(error, request.path);
+}
+
 async function respond(pipeline: Pipeline, head: RequestHead, read: () => Promise<GatewayRequest>): Promise<Response> {
   const begunAtMs = pipeline.clock.now();
   const { path, signal } = head;
@@ -128,9 +142,7 @@ async function respond(pipeline: Pipeline, head: RequestHead, read: () => Promis
     if (signal?.aborted) pipeline.unread(head, begunAtMs, { status: CLIENT_GONE, outcome: "aborted" });
     signal?.throwIfAborted();
     if (!(error instanceof KvrouteError)) throw error; // it is no request
-    const { status = 500, code } = error;
-    pipeline.unread(head, begunAtMs, { status, outcome: "refused", error: code });
-    return responseOf(errorAnswer(error, path));
+    return responseOf(refused(pipeline, head, begunAtMs, error));
   }
   const answer = await pipeline.handle(request);
   try {

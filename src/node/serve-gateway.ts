@@ -6,7 +6,7 @@ import { errorAnswer } from "../gateway/envelope.js";
 import { HeaderList } from "../gateway/header-list.js";
 import { loadDesk } from "../gateway/load-desk.js";
 import { BODY_BYTES_DEFAULT } from "../gateway/options.js";
-import type { Answer, GatewayRequest } from "../gateway/types.js";
+import type { Answer } from "../gateway/types.js";
 import { checkToken, headersWith } from "../http/token.js";
 import { countOption } from "../selection/policies/numbers.js";
 import { ApiKeys } from "./gateway/api-keys.js";
@@ -14,54 +14,10 @@ import { Cohort } from "./gateway/cohort.js";
 import { Connection } from "./gateway/connection.js";
 import { checkLength, readBody, type Target, targetOf } from "./gateway/incoming.js";
 import { type Outlet, refuse, sendAnswer } from "./gateway/outgoing.js";
-import { serverOptions } from "./gateway/server-options.js";
+import { type Gateway, type GatewayServerOptions, type Refusal, serverOptions } from "./gateway/server-options.js";
 import { listen } from "./listen.js";
 
-/** What answers the requests below `/v1/`: a `Router` does. */
-export interface Gateway {
-  /** Rejects only where the signal of the request has aborted. */
-  answer(request: GatewayRequest): Promise<Answer>;
-}
-
-export interface GatewayServerOptions {
-  readonly gateway: Gateway;
-  /** Answers everything that is not below `/v1/`. Default: the gateway, which knows no such path. */
-  readonly fallback?: ((request: Request) => Promise<Response>) | undefined;
-  /** Keys of which a request below `/v1/` needs one, as a bearer token or in `x-api-key`. They go to no worker. Default: none. */
-  readonly apiKeys?: readonly string[] | undefined;
-  /** Opens what `fallback` guards, and is taken out of requests below `/v1/`. Default: none. */
-  readonly controlToken?: string | undefined;
-  /** Is told of each request below `/v1/` that the server answers itself: the gateway has not heard of it, or has failed. */
-  readonly onRefused?: ((refusal: Refusal) => void) | undefined;
-  /** The address to listen at, 127.0.0.1 by default. */
-  readonly host?: string | undefined;
-  /** The port to listen at, by default one that is free. */
-  readonly port?: number | undefined;
-  /** Bytes of a request's body. 1 to 2^31 - 1, default 32 MiB. */
-  readonly maxBodyBytes?: number | undefined;
-  /** Bytes of a request's headers. 1 to 2^31 - 1, default 16 KiB. */
-  readonly maxHeaderBytes?: number | undefined;
-  /** Connections at a time; further ones are closed. 1 to 1,048,576, default 16,384. */
-  readonly maxConnections?: number | undefined;
-  /** How long the headers of a request may take, and no longer than all of it. 1 to 2^31 - 1, default one minute. */
-  readonly headersTimeoutMs?: number | undefined;
-  /** How long a request may take to arrive. 1 to 2^31 - 1, default five minutes. */
-  readonly requestTimeoutMs?: number | undefined;
-  /** How long an idle connection is kept. 1 to 2^31 - 1, default 65,000: longer than those before it keep theirs. */
-  readonly keepAliveMs?: number | undefined;
-  /** How long a client may read nothing of an answer that is there. 1 to 2^31 - 1, default ten minutes. */
-  readonly sendTimeoutMs?: number | undefined;
-}
-
-/** A request that a server has answered itself. */
-export interface Refusal {
-  readonly method: string;
-  /** Empty where there is none in what was asked for. */
-  readonly path: string;
-  readonly status: number;
-  /** What was wrong; the client was told of it only if it is an error of this package. */
-  readonly error: unknown;
-}
+export type { Gateway, GatewayServerOptions, Refusal };
 
 /** A gateway that listens. */
 export interface GatewayServer {
@@ -111,6 +67,8 @@ interface Visit extends Outlet {
   readonly incoming: IncomingMessage;
   /** Whether the client sends its body only when it is told to. */
   awaitsContinue: boolean;
+  /** Whether the gateway knows of it. */
+  isAsked: boolean;
 }
 
 /** The server: between the messages of Node and the requests and answers of a gateway. */
@@ -189,7 +147,14 @@ class Front {
     response.on("error", nothing);
     connection.requests++;
     this.#requests++;
-    this.#answer({ incoming, response, connection, awaitsContinue, sendTimeoutMs: this.#sendTimeoutMs }).then(
+    this.#answer({
+      incoming,
+      response,
+      connection,
+      awaitsContinue,
+      isAsked: false,
+      sendTimeoutMs: this.#sendTimeoutMs,
+    }).then(
       () => this.#done(connection),
       () => {
         connection.socket.destroy(); // an answer that could not be begun
@@ -215,12 +180,21 @@ class Front {
     } catch (error) {
       if (visit.connection.isGone) return;
       if (response.headersSent) throw error;
-      const answer = errorAnswer(known(error), path);
-      this.#tell({ method: incoming.method as string, path, status: answer.status, error });
-      return refuse(visit, answer, incoming, !visit.awaitsContinue);
+      return refuse(visit, this.#refusal(visit, path, error), incoming, !visit.awaitsContinue);
     }
     proceed(visit);
     await this.#fallback(incoming, response);
+  }
+
+  /** Answers with an error: by the gateway, so that it knows, unless that is what has failed. */
+  #refusal({ incoming, isAsked }: Visit, path: string, error: unknown): Answer {
+    const method = incoming.method as string;
+    if (!isAsked && error instanceof KvrouteError && this.#gateway.refuse !== undefined) {
+      return this.#gateway.refuse({ method, path }, error);
+    }
+    const answer = errorAnswer(known(error), path);
+    this.#tell({ method, path, status: answer.status, error });
+    return answer;
   }
 
   #tell(refusal: Refusal): void {
@@ -248,6 +222,7 @@ class Front {
       if (connection.isGone) return;
       const { signal } = connection;
       const request = { method: incoming.method as string, path, query, headers, bytes, signal, tenant };
+      visit.isAsked = true;
       const answer = await this.#gateway.answer(request);
       await undefined; // all of the cohort have their answers first, and then all write
       await sendAnswer(visit, answer);

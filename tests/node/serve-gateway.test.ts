@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { GatewayError } from "../../src/errors.js";
 import { HeaderList } from "../../src/gateway/header-list.js";
 import {
   AHEAD_MAX,
@@ -71,6 +72,35 @@ describe("serveGateway", () => {
       { method: "GET", path: "/v1/lost", status: 500 },
     ]);
     expect(refusals[2]?.error).toBe(lost);
+  });
+
+  test("has a gateway answer what it refuses that wants to, and tells of nothing that the gateway knows", async () => {
+    const refusals: Refusal[] = [];
+    const heard: unknown[] = [];
+    server = await serveGateway({
+      gateway: {
+        answer: async () => {
+          throw new GatewayError("KVROUTE_GATEWAY_CLOSED", "It knows that itself.");
+        },
+        refuse: ({ method, path }, { code }) => {
+          heard.push([method, path, code]);
+          return { ...whole("no"), status: 418 };
+        },
+      },
+      apiKeys: ["k"],
+      maxBodyBytes: 3,
+      onRefused: (refusal) => refusals.push(refusal),
+    });
+    const ask = async (path: string, init: RequestInit) => (await fetch(`${server.url}${path}`, init)).status;
+    const headers = { "x-api-key": "k" };
+    expect(await ask("/v1/a", {})).toBe(418);
+    expect(await ask("/v1/b", { method: "POST", headers, body: "four" })).toBe(418);
+    expect(await ask("/v1/c", { headers })).toBe(503);
+    expect(heard).toEqual([
+      ["GET", "/v1/a", "KVROUTE_GATEWAY_UNAUTHORIZED"],
+      ["POST", "/v1/b", "KVROUTE_GATEWAY_BODY_TOO_LARGE"],
+    ]);
+    expect(refusals).toMatchObject([{ method: "GET", path: "/v1/c", status: 503 }]);
   });
 
   test("takes bodies in chunks", async () => {

@@ -1,5 +1,4 @@
 import type { Logger } from "pino";
-import { KvrouteError } from "../../errors.js";
 import type { RequestRecord } from "../../gateway/router.js";
 import type { Refusal } from "../../node/serve-gateway.js";
 
@@ -18,12 +17,9 @@ export function logRequest(log: Logger, record: RequestRecord): void {
   log[isTrouble ? "warn" : "info"](fields, "request");
 }
 
-/** Logs a request that the router has not heard of, say because it has no key. */
+/** Logs with what the router has failed at a request. Of what it refuses it tells itself. */
 export function logRefusal(log: Logger, { method, path, status, error }: Refusal): void {
-  const isKnown = error instanceof KvrouteError;
-  const fields = { method, path, status, outcome: "refused", error: isKnown ? error.code : undefined };
-  if (isKnown) log.info(fields, "request");
-  else log.error({ ...fields, err: error }, "request");
+  log.error({ method, path, status, outcome: "refused", err: error }, "request");
 }
 
 /**

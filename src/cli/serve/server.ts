@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import { ServeError } from "../../errors.js";
+import { type KvrouteError, ServeError } from "../../errors.js";
 import type { WorkerOptions } from "../../gateway/options.js";
 import { type Answer, createRouter, type GatewayRequest, type Router } from "../../gateway/router.js";
 import { createGatewayApi } from "../../http/gateway-api.js";
@@ -131,6 +131,10 @@ class LastOrders implements Gateway {
     const answer = await this.#router.answer(request);
     if (isLate && answer.status === 503) answer.headers.set("retry-after", RETRY_AFTER_SECONDS);
     return answer;
+  }
+
+  refuse(request: Pick<GatewayRequest, "method" | "path">, error: KvrouteError): Answer {
+    return this.#router.refuse(request, error);
   }
 }
 
