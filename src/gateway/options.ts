@@ -290,8 +290,10 @@ function headersOf(option: string, headers: unknown): HeaderList {
 }
 
 function name(option: string, value: unknown): string {
-  if (typeof value === "string" && value !== "" && value.length <= NAME_LENGTH_MAX) return value;
-  const got = typeof value === "string" && value !== "" ? `one of ${value.length}` : describe(value);
+  const isLong = typeof value === "string" && value.length > NAME_LENGTH_MAX;
+  // Of halves of characters UTF-8 makes the same: two workers would be one in the metrics.
+  if (typeof value === "string" && value !== "" && !isLong && !/\p{Surrogate}/u.test(value)) return value;
+  const got = isLong ? `one of ${(value as string).length}` : describe(value);
   throw new OptionError(`Expected ${option} to be a string of 1 to ${NAME_LENGTH_MAX} characters, got ${got}.`);
 }
 

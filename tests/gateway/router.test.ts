@@ -28,6 +28,7 @@ describe("createRouter", () => {
     ["workers[0]", { workers: [null] }],
     ["workers[0].id", { workers: [{ url: "http://a" }] }],
     ["workers[0].id", { workers: [{ ...worker, id: "x".repeat(1_025) }] }],
+    ["workers[0].id", { workers: [{ ...worker, id: "half a character: \ud83d" }] }],
     ["workers[0].url", { workers: [{ id: "a", url: "a:8000/x" }] }],
     ["workers[0].url", { workers: [{ id: "a", url: "http://a?x=1" }] }],
     ["workers[0].url", { workers: [{ id: "a", url: "http://user:secret@a" }] }],
