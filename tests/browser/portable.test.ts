@@ -101,7 +101,7 @@ describe.skipIf(!hasChromium)("the packed package in Chromium", () => {
   test("passes the portable suite as a module script without a bundler, from its self-contained file", async () => {
     const pages = { "/": page(moduleScript("page.js"), single()), "/modules.js": OF_SINGLE };
     const printed = await outcomeOf(project, "/", pages);
-    expectPassed(printed, { as: browser.version(), runtime: "Chromium, no bundler", core: INLINE, skips: 5 });
+    expectPassed(printed, { as: browser.version(), runtime: "Chromium, no bundler", core: INLINE, skips: 6 });
   });
 
   test("passes the portable suite with every entry as it is packed, under an import map", async () => {

@@ -77,4 +77,30 @@ export const httpCases: readonly Case[] = [
       same("paths", true, "/select_and_reserve" in paths && "/loads" in paths);
     },
   },
+  {
+    name: "the gateway API answers as an engine does, counts it, and shows its workers to the token alone",
+    async run({ kvroute, testing, http }) {
+      if (http === undefined) throw new Skip("the host has no kvroute/http");
+      const engine = testing.createFakeEngine({ speedupRatio: Number.POSITIVE_INFINITY });
+      const router = kvroute.createRouter({ workers: [{ id: "a", url: "http://a" }], fetch: engine.fetch });
+      const api = http.createGatewayApi({ router, controlToken: TOKEN });
+      const send = async (path: string, init: RequestInit = {}) => {
+        const response = await api.fetch(new Request(`http://api.test${path}`, init));
+        return { status: response.status, text: await response.text() };
+      };
+      const json = { "content-type": "application/json" };
+      const body = JSON.stringify({ model: "fake-model", messages: [{ role: "user", content: "Hi." }], max_tokens: 4 });
+      const chat = await send("/v1/chat/completions", { method: "POST", headers: json, body });
+      same("chat", [200, 4], [chat.status, JSON.parse(chat.text).usage.completion_tokens]);
+      const { text } = await send("/metrics");
+      const counted = 'kvroute_requests_total{path="/v1/chat/completions",status="200"} 1';
+      same("metrics", true, text.split("\n").includes(counted));
+      same("workers, without a token", 401, (await send("/workers")).status);
+      const workers = await send("/workers", { headers: { authorization: `Bearer ${TOKEN}` } });
+      same("workers", [200, true], [workers.status, workers.text.includes('"http://a"')]);
+      await router.close();
+      same("ready", 503, (await send("/ready")).status);
+      engine.dispose();
+    },
+  },
 ];
