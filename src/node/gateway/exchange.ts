@@ -30,6 +30,8 @@ export class Exchange implements Dispatcher.DispatchHandler, AnswerBody {
   readonly answer: Promise<Answer>;
   readonly #parts: ExchangeParts;
   #settle: { resolve(answer: Answer): void; reject(reason: unknown): void } | undefined;
+  /** The answer, which waits for the cohort. */
+  #begun: Answer | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #held: Uint8Array[] = [];
   #heldBytes = 0;
@@ -84,11 +86,8 @@ export class Exchange implements Dispatcher.DispatchHandler, AnswerBody {
     if (status < FINAL) return;
     const headers = headersOf(controller.rawHeaders as readonly Buffer[]);
     const body = this.#parts.hasBody && !NULL_BODY.includes(status) ? this : undefined;
-    const answer = { status, statusText: statusText ?? "", headers, body };
-    this.#parts.cohort.join(() => {
-      this.#settle?.resolve(answer);
-      this.#settle = undefined;
-    });
+    this.#begun = { status, statusText: statusText ?? "", headers, body };
+    this.#parts.cohort.join(() => this.#give());
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -108,6 +107,7 @@ export class Exchange implements Dispatcher.DispatchHandler, AnswerBody {
 
   onResponseError(_controller: unknown, error: Error): void {
     this.#done();
+    this.#give(); // an answer that has begun breaks in its body
     this.#fail(new Error("Expected an answer, but the connection failed.", { cause: error }));
   }
 
@@ -124,6 +124,13 @@ export class Exchange implements Dispatcher.DispatchHandler, AnswerBody {
   #end(reason: unknown): void {
     this.#fail(reason);
     this.#controller?.abort(asError(reason));
+  }
+
+  /** Gives the answer, once it has begun. */
+  #give(): void {
+    if (this.#begun === undefined) return;
+    this.#settle?.resolve(this.#begun);
+    this.#settle = undefined;
   }
 
   #fail(reason: unknown): void {
