@@ -43,7 +43,7 @@ function reachedFrom(file, getModuleInfo, found = new Set()) {
 }
 
 const compiled = (file) => new URL(`build/js/${file}`, import.meta.url).pathname;
-let ofMain;
+let ofMain; // once the modules are known
 
 /**
  * Puts what the main entry imports into one file, but for what the disaggregated router shares: for Node a file more takes
@@ -54,7 +54,7 @@ function mainChunk(id, { getModuleInfo }) {
     const shared = reachedFrom(compiled("disagg/index.js"), getModuleInfo);
     ofMain = new Set([...reachedFrom(compiled("index.js"), getModuleInfo)].filter((file) => !shared.has(file)));
   }
-  return ofMain.has(id) && !external.some((one) => (one.test?.(id) ?? one === id)) ? "main" : null;
+  return ofMain.has(id) ? "main" : null;
 }
 
 /** @type {import("rollup").RollupOptions[]} */
@@ -71,7 +71,14 @@ export default [
       cli: "build/js/cli/main.js",
     },
     external,
-    output: { dir: "dist", format: "es", chunkFileNames: "[name].js", manualChunks: mainChunk, onlyExplicitManualChunks: true, sourcemap: true },
+    output: {
+      dir: "dist",
+      format: "es",
+      chunkFileNames: "[name].js",
+      manualChunks: mainChunk,
+      onlyExplicitManualChunks: true,
+      sourcemap: true,
+    },
     plugins: [copyCore, sweep],
   },
   {
