@@ -45,6 +45,8 @@ export class Attempt {
   #isStream = false;
   /** What follows from an answer that is an error. */
   #verdict: Verdict | undefined;
+  /** Whether it failed by what is none of the worker's doing. */
+  #isOurs = false;
   #readAtMs = 0;
   #outputTokens = 0;
   /** Whether the caller has the answer. */
@@ -103,9 +105,9 @@ export class Attempt {
       if (this.#outcome !== undefined) this.#logEnd(this.#outcome);
       return passed;
     } catch (error) {
+      this.#isOurs = error instanceof KvrouteError && !(error instanceof UpstreamError);
       const told = this.#fail(error);
-      const isOfWorker = !(error instanceof KvrouteError) || error instanceof UpstreamError;
-      const mayAsk = isOfWorker && !call.isAbandoned && this.#verdict === undefined;
+      const mayAsk = !this.#isOurs && !call.isAbandoned && this.#verdict === undefined;
       if (mayAsk && isToBeRetried(verdictOf({ path, failure: this.#failureOf(error) }))) return undefined;
       throw told;
     }
@@ -212,7 +214,7 @@ export class Attempt {
   /** Tells the worker's breaker. What the client or its request is to blame for says nothing of the worker. */
   #judge(outcome: Outcome): void {
     // A caller who does not read is not the worker's fault.
-    const isFailure = outcome === "failed" || (outcome === "stalled" && this.#call.isWaiting);
+    const isFailure = (outcome === "failed" && !this.#isOurs) || (outcome === "stalled" && this.#call.isWaiting);
     const answered = outcome === "completed" ? "success" : (this.#verdict?.end ?? "neutral");
     this.#permit?.end(isFailure ? "failure" : answered, this.#parts.station.clock.now());
   }

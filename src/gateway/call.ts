@@ -141,6 +141,7 @@ export class Call {
 
   #watchLater(ms: number): void {
     const { clock } = this.#parts;
+    if (this.#stop.aborted) return;
     clock.clearTimeout(this.#timer);
     this.#timer = clock.setTimeout(this.#watch, ms);
   }

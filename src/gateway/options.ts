@@ -138,8 +138,6 @@ export const BODY_BYTES_DEFAULT = 33_554_432;
 export const BLOCK_BYTES_DEFAULT = 256;
 export const BLOCK_BYTES_MAX = 16_384;
 export const STALL_TIMEOUT_MS_DEFAULT = 600_000;
-/** Of a router that is not told how long answers may be still. */
-export const FIRST_BYTE_TIMEOUT_MS_DEFAULT = STALL_TIMEOUT_MS_DEFAULT;
 export const QUEUED_DEFAULT = 100;
 export const QUEUED_MAX = 1_000_000;
 export const QUEUE_TIMEOUT_MS_DEFAULT = 60_000;

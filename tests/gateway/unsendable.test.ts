@@ -23,6 +23,22 @@ const UNSENDABLE: readonly Partial<GatewayRequest>[] = [
   { method: "DELETE", headers: HeaderList.of([["x-a", "\0"]]) },
 ];
 
+test("an upstream that was closed is no worker's fault", async () => {
+  const upstream = undiciUpstream();
+  const workers = [{ id: "a", url: "http://127.0.0.1:1" }];
+  const router = createRouter({ workers, upstream, clock: new VirtualClock(), breaker: { failures: 1 } });
+  await upstream.close();
+  const request = { method: "POST", path: "/v1/files", query: "", headers: HeaderList.of() };
+  for (let count = 0; count < 2; count++) {
+    const { body } = await router.answer(request);
+    expect(new TextDecoder().decode(await body?.read())).toContain("KVROUTE_DISPOSED");
+  }
+  expect(router.stats().workers[0]?.breaker).toEqual({ state: "closed", openings: 0 });
+  expect(outcomesOf(router)).toEqual({ failed: 2 });
+  expect(isIdle(router)).toBe(true);
+  await router.close();
+});
+
 describe.each(Object.entries(UPSTREAMS))("by %s, a request that cannot be sent", (_, open) => {
   test("is the caller's fault: it is told so, and no breaker minds", async () => {
     const { parts, close } = open();
