@@ -267,7 +267,7 @@ describe("options of a breaker", () => {
     for (const [bad, what] of [
       ["5", 'the string "5"'],
       [null, "null"],
-      [Object.create(null), "a object"],
+      [Object.create(null), "an object"],
       [Symbol("5"), "a symbol"],
     ]) {
       const refused = expect(() => breakerSettings({ [name]: bad as number }));

@@ -105,7 +105,7 @@ const badIds = [
   [1n, "got the bigint 1"],
   [null, "got null"],
   [undefined, "got undefined"],
-  [{}, "got a object"],
+  [{}, "got an object"],
 ] as const;
 
 refusals(

@@ -166,7 +166,7 @@ describe("an argument", () => {
     [
       "tokens in a list",
       { seq: 0, events: [{ ...lone(1), tokenIds: [1, 1] }] },
-      "Expected events[0].tokenIds to be a Uint32Array, got a object.",
+      "Expected events[0].tokenIds to be a Uint32Array, got an object.",
     ],
     [
       "a block size in words",
